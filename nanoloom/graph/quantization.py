@@ -12,6 +12,7 @@ from nanoloom.graph.value_origin import Origin, origin_of
 
 DOMAIN = "nanoloom.integer"
 BYTES = (ir.DataType.INT8, ir.DataType.UINT8)
+BITS = np.arange(256, dtype=np.uint8)  # of all numbers of 8 bits
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,12 @@ class Quantized:
     value: ir.Value
     scale: np.ndarray
     zero: np.ndarray | None
+
+    @property
+    def kind(self) -> np.dtype:
+        """The integers' type."""
+        assert self.value.dtype is not None
+        return self.value.dtype.numpy()
 
 
 def quantizes_alike(node: ir.Node) -> bool:

@@ -26,12 +26,11 @@ from nanoloom.graph.encoder_kv_cache import keep_encoder_caches
 from nanoloom.graph.fold_movement_into_gather import fold_movement
 from nanoloom.graph.integer_movement import move_integers
 from nanoloom.graph.integer_products import integer_products
-from nanoloom.graph.integer_sums import add_in_integers
 from nanoloom.graph.integer_winograd import transform_integers
 from nanoloom.graph.known_operators import require_known_operators
 from nanoloom.graph.layout import channels_last
 from nanoloom.graph.linear_operations import AVERAGES, reorder_linear
-from nanoloom.graph.lookup_tables import make_tables
+from nanoloom.graph.lookup_tables import compute_bytes
 from nanoloom.graph.nchw_int8_conv import keep_nchw_int8
 from nanoloom.graph.propagate import Propagation
 from nanoloom.graph.reshape_products import (
@@ -199,8 +198,7 @@ def update_in_place(
 def to_integers(model: ir.Model, opsets: dict[str, int], *, fuses: bool) -> None:
     """Quantized numbers are computed with as integers, and signs as bits."""
     move_integers(model.graph)
-    make_tables(model.graph, opsets)
-    add_in_integers(model.graph, opsets)
+    compute_bytes(model.graph, opsets)
     passes.RemoveUnusedNodesPass()(model)  # products ask who reads them
     model.meta[IN_FLOATS] = integer_products(model.graph, fuses=fuses)
     model.meta[SIGNS] = binary_products(model.graph)
