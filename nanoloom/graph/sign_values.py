@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import onnx_ir as ir
 
+from nanoloom.graph.layout_effects import is_tensor_op
 from nanoloom.graph.patterns.pattern import Pattern, before
 from nanoloom.graph.quantization import known_array
 from nanoloom.graph.types import is_static
@@ -254,8 +255,12 @@ def is_alike(one: ir.Value | None, other: ir.Value | None) -> bool:
         same = bounds_of(first) == bounds_of(second) is not None
     else:
         same = first.op_type in BOUNDED[:2]
-    sources = {x and before(x, SAME) for x in (first.inputs[0], second.inputs[0])}
+    sources = {x and before(x, is_same) for x in (first.inputs[0], second.inputs[0])}
     return same and len(sources) == 1
+
+
+def is_same(node: ir.Node) -> bool:
+    return is_tensor_op(node, SAME)
 
 
 def number(value: ir.Value | None) -> np.float32 | None:
@@ -269,8 +274,8 @@ def number(value: ir.Value | None) -> np.float32 | None:
 
 
 STRAIGHT_THROUGH = (
-    Pattern("Add(Sub(s, t), u)", shared=True, past=SAME),
-    Pattern("Sub(Add(s, t), u)", shared=True, past=SAME),
+    Pattern("Add(Sub(s, t), u)", shared=True, past=is_same),
+    Pattern("Sub(Add(s, t), u)", shared=True, past=is_same),
 )
 RULES: dict[str, Callable[[ir.Node], Levels | None]] = {
     **dict.fromkeys(SAME, lambda node: levels_of(node.inputs[0])),

@@ -67,8 +67,12 @@ def test_what_only_hands_on_is_passed() -> None:
     text = text.replace("OTHER", "b").replace("READ", "a")
     model = serde.deserialize_model(infer_shapes(parser.parse_model(text)))
     (node,) = (x for x in model.graph if x.op_type == "Add")
-    past = frozenset({"Identity"})
-    (found,) = Pattern("Add(x, y)", past=past, y=lambda y: y.name == "b").match(node)
+    pattern = Pattern(
+        "Add(x, y)",
+        past=lambda node: node.op_type == "Identity",
+        y=lambda y: y.name == "b",
+    )
+    (found,) = pattern.match(node)
     assert found["x"].name == "a"
 
 

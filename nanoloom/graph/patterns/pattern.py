@@ -14,7 +14,7 @@ something.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx_ir as ir
@@ -52,7 +52,7 @@ class Operator:
             made = {x.op_type for x in makers if x is not None}
             if any(made.isdisjoint(names) for names in self.needed):
                 return False
-        return is_tensor_op(node, {node.op_type}) and len(node.outputs) == 1
+        return is_tensor_op(node, {node.op_type})
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Either:
 Tree = Operator | Letter | Either | None  # None: `...`
 
 
-def tree_of(text: ast.expr, past: Set[str]) -> Tree:
+def tree_of(text: ast.expr, past: bool) -> Tree:
     match text:
         case ast.Name(name):
             return Letter(name)
@@ -106,7 +106,7 @@ def makers_of(tree: Tree) -> frozenset[str]:
 class Pattern:
     """A tree of operators, and what its values must be.
 
-    shared: what stands inside may have other readers.  past: operators that may stand
+    shared: what stands inside may have other readers.  past: nodes that may stand
     between any two of the tree; a letter is the value in front of them.
     """
 
@@ -115,10 +115,10 @@ class Pattern:
         text: str,
         *,
         shared: bool = False,
-        past: Set[str] = frozenset(),
+        past: Callable[[ir.Node], bool] | None = None,
         **guards: Callable[[ir.Value], bool],
     ) -> None:
-        tree = tree_of(ast.parse(text, mode="eval").body, past)
+        tree = tree_of(ast.parse(text, mode="eval").body, past is not None)
         assert isinstance(tree, Operator), "the root of a pattern is an operator"
         self.tree, self.shared, self.past = tree, shared, past
         self.guards: Mapping[str, Callable[[ir.Value], bool]] = guards
@@ -174,7 +174,9 @@ class Pattern:
                     yield from self.of_value(way, value, found)
             case Operator():
                 node = value.producer()
-                if node is not None and (self.shared or is_read_once(value)):
+                if node is None or len(node.outputs) != 1:
+                    return
+                if self.shared or is_read_once(value):
                     yield from self.of_node(tree, node, found)
             case None:
                 raise AssertionError("`...` is no value")
@@ -185,9 +187,9 @@ def names_of(operators: ast.expr) -> frozenset[str]:
     return frozenset(x.id for x in ast.walk(operators) if isinstance(x, ast.Name))
 
 
-def before(value: ir.Value, names: Set[str]) -> ir.Value:
-    """A value in front of operators that only hand their first input on."""
-    while (node := value.producer()) is not None and is_tensor_op(node, names):
+def before(value: ir.Value, past: Callable[[ir.Node], bool]) -> ir.Value:
+    """A value in front of nodes that only hand their first input on."""
+    while (node := value.producer()) is not None and past(node):
         if node.inputs[0] is None:
             break
         value = node.inputs[0]
