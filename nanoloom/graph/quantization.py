@@ -96,6 +96,26 @@ def exact_array(value: ir.Value | None) -> np.ndarray | None:
     return (whole.astype(np.int64) - zero) * found.scale.astype(np.float64)
 
 
+def vector_along(axis: int, value: ir.Value | None, out: ir.Value) -> np.ndarray | None:
+    """A constant that only differs along an axis of what it is added to: [n] or []."""
+    if value is None or value.const_value is None or not is_static(value):
+        return None
+    whole = shape_of(out)
+    shape = (*(1,) * (len(whole) - len(shape_of(value))), *shape_of(value))
+    size = int(np.prod(shape, dtype=np.int64))
+    fits = size == 1 or shape[axis] == size == whole[axis]
+    array = exact_array(value) if fits and len(shape) == len(whole) else None
+    return None if array is None else array.reshape(() if size == 1 else (size,))
+
+
+def quantized(node: ir.Node) -> Quantized | None:
+    """What a QuantizeLinear makes, if it has 8 bits and one scale for all."""
+    out, origin = node.outputs[0], Origin.of(node)
+    found = quantization(origin, out) if origin.op == "QuantizeLinear" else None
+    plain = out.dtype in BYTES and not node.attributes.get("precision")
+    return found if found is not None and not found.scale.ndim and plain else None
+
+
 def only_user(value: ir.Value) -> ir.Node | None:
     """The node that reads a value, if only one does, once."""
     uses = list(value.uses())
