@@ -26,7 +26,6 @@ from nanoloom.graph.encoder_kv_cache import keep_encoder_caches
 from nanoloom.graph.fold_movement_into_gather import fold_movement
 from nanoloom.graph.integer_movement import move_integers
 from nanoloom.graph.integer_products import integer_products
-from nanoloom.graph.integer_winograd import transform_integers
 from nanoloom.graph.known_operators import require_known_operators
 from nanoloom.graph.layout import channels_last
 from nanoloom.graph.linear_operations import AVERAGES, reorder_linear
@@ -44,7 +43,7 @@ from nanoloom.graph.sequences.outputs import open_outputs
 from nanoloom.graph.shared_decisions import SharedDecisions, count_in_place, keep_pads
 from nanoloom.graph.sign_thresholds import threshold_sums
 from nanoloom.graph.unique_names import Names, name_made, unique_names
-from nanoloom.graph.winograd import transform_convolutions
+from nanoloom.graph.winograd import of_floats, of_integers, transform_convolutions
 from nanoloom.target.facts import Target
 
 IN_FLOATS = "nanoloom.in_floats"  # of a model: why quantized products stay in floats
@@ -175,9 +174,10 @@ def convolve(
     any_length = int8_target is not None and int8_target.vector.any_length
     channels_last(graph, any_length=any_length and alike is None)
     if winograd_target is not None:
-        transform_convolutions(graph, winograd_target, alike)
+        floats = of_floats(winograd_target)
+        transform_convolutions(graph, winograd_target, floats, alike)
     if int8_target is not None:
-        transform_integers(graph, int8_target)
+        transform_convolutions(graph, int8_target, of_integers(int8_target))
         if alike is None:
             keep_nchw_int8(graph, int8_target)
 
