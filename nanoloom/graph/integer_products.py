@@ -27,7 +27,7 @@ for integer dot products at every call, which costs more than the short sums gai
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import onnx_ir as ir
@@ -105,14 +105,12 @@ def average(graph: IntegerProducts, last: ir.Node, found: Found) -> bool:
 def product(graph: IntegerProducts, last: ir.Node, found: Found) -> bool:
     """The same of a product, with what the pattern has behind it."""
     node, added = producer_of(found.get("made", last.outputs[0])), found.get("c")
-    own = (*node.inputs, None)[2]
-    if not reads_bytes(node) or (added is not None and own is not None):
+    own = Origin.of(node).input(2)
+    if not reads_bytes(node) or None not in (added, own):
         return False
     if last.op_type == "QuantizeLinear" and quantized(last) is None:
         return False
-    is_conv = node.op_type == "Conv"
-    visit = graph.visit_convolution if is_conv else graph.visit_product
-    why = visit(node, last, added)
+    why = graph.visit(node, last, added)
     if why and last is node:
         graph.reasons[node.name or node.op_type] = why
     return not why
@@ -136,53 +134,32 @@ class IntegerProducts(GraphEditor):
     fused: bool = False
     reasons: dict[str, str] = field(default_factory=dict[str, str])
 
-    def visit_product(
-        self, node: ir.Node, last: ir.Node, added: ir.Value | None
-    ) -> str:
+    def visit(self, node: ir.Node, last: ir.Node, added: ir.Value | None) -> str:
         """Put the integer form in the place of a product; says why if it has none."""
-        is_gemm = node.op_type == "Gemm"
-        given = Origin.of(node).attributes
-        if any(given[k].as_float() != 1 for k in ("alpha", "beta") if k in given):
+        is_conv, given, out = node.op_type == "Conv", Origin.of(node), node.outputs[0]
+        factors = (given.attributes.get(name) for name in ("alpha", "beta"))
+        if any(x is not None and x.as_float() != 1 for x in factors):
             return "its alpha or beta is not 1"
-        left = activation(node.inputs[0])
-        right = self.weight(node, is_gemm and Origin.of(node).int("transB", 0) == 1)
+        left, swapped = activation(node.inputs[0]), given.int("transB", 0) == 1
+        right = self.filters(node) if is_conv else self.weight(node, swapped)
         if left is None or right is None:
             return NO_BYTES if left is None else NO_WEIGHT
-        if shape_of(right.value)[-2] > DEEPEST:
-            return TOO_DEEP
-        if not scales(left, right).all():
-            return NO_SCALE
-        bias = (*node.inputs, None)[2] or added
-        offset = vector_along(-1, bias, node.outputs[0])
+        own, shape = given.input(2), shape_of(right.value)
+        bias = own or added
+        offset = vector_along(1 if is_conv else -1, bias, out)
+        if is_conv and own is not None:
+            offset = exact_array(own)
         if bias is not None and offset is None:
             return NO_BIAS
-        x = left.value
-        if is_gemm and Origin.of(node).int("transA", 0):
-            x = self.transpose(x, SWAPPED, node)
-        self.rewrite(node, Quantized(x, left.scale, left.zero), right, offset, last)
-        return ""
-
-    def visit_convolution(
-        self, node: ir.Node, last: ir.Node, added: ir.Value | None
-    ) -> str:
-        """The same for a convolution with constant filters."""
-        left, right = activation(node.inputs[0]), self.filters(node)
-        own = (*node.inputs, None)[2]
-        bias, offset = own or added, exact_array(own)
-        if own is None:
-            offset = vector_along(1, bias, node.outputs[0])
-        if left is None or right is None:
-            return NO_BYTES if left is None else NO_WEIGHT
-        if bias is not None and offset is None:
-            return NO_BIAS
-        filters, *deep = shape_of(right.value)
-        if np.prod(deep, dtype=np.int64) > DEEPEST:
+        if np.prod(shape[1:] if is_conv else shape[-2:-1], dtype=np.int64) > DEEPEST:
             return TOO_DEEP
         sizes = {x.shape for x in (offset, right.scale, right.zero) if x is not None}
-        if not sizes <= {(), (filters,)}:
+        if is_conv and not sizes <= {(), shape[:1]}:
             return NO_WEIGHT  # it is refused where it is lowered
         if not scales(left, right).all():
             return NO_SCALE
+        if given.int("transA", 0):
+            left = replace(left, value=self.transpose(left.value, SWAPPED, node))
         self.rewrite(node, left, right, offset, last)
         return ""
 
