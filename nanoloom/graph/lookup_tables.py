@@ -26,8 +26,8 @@ from nanoloom.graph.quantization import (
     BITS,
     BYTES,
     DOMAIN,
-    Quantized,
-    quantization,
+    dequantized,
+    quantized,
     quantizes_alike,
 )
 from nanoloom.graph.types import is_static, shape_of
@@ -85,13 +85,9 @@ class ByteFunctions(GraphEditor):
                 self.known[made] = Function(base, found)
         elif (pair := self.pair(steps)) is not None:
             inputs, formula = pair
-            attributes = [
-                ir.AttrInt64(word, number)
-                if isinstance(number, int)
-                else ir.AttrFloat32(word, float(number))
-                for word, number in asdict(formula).items()
-            ]
-            self.put(node, SUM, inputs, attributes)
+            numbers = asdict(formula).items()
+            given = {k: n if isinstance(n, int) else float(n) for k, n in numbers}
+            self.put(node, SUM, inputs, ir.convenience.convert_attributes(given))
 
     def put(
         self,
@@ -119,14 +115,11 @@ class ByteFunctions(GraphEditor):
         names = [s.op_type for s in steps]
         if len(ends) != 2 or names.count("Add") != 1 or not {*names} <= AROUND_SUM:
             return None
-        found = [stored(s.inputs[0], s) for s in ends]
-        a, b, wanted = *found, stored(steps[-1].outputs[0], steps[-1])
-        if (
-            a is None
-            or b is None
-            or wanted is None
-            or names.count("QuantizeLinear") > 1
-        ):
+        a, b = (dequantized(Origin.of(s)) for s in ends)
+        wanted = quantized(steps[-1])
+        if a is None or b is None or wanted is None:
+            return None
+        if min(x.scale for x in (a, b, wanted)) <= 0:
             return None
         every = np.meshgrid(BITS, BITS, indexing="ij")
         given = {
@@ -136,14 +129,6 @@ class ByteFunctions(GraphEditor):
         results = computed(steps, self.opsets, given, (BITS.size, BITS.size))
         formula = None if results is None else formula_of(a, b, wanted, results)
         return None if formula is None else ([a.value, b.value], formula)
-
-
-def stored(value: ir.Value | None, node: ir.Node) -> Quantized | None:
-    """Numbers of 8 bits with one positive scale, by the node that (de)quantizes."""
-    if value is None or value.dtype not in BYTES:
-        return None
-    found = quantization(Origin.of(node), value)
-    return found if found is not None and found.scale > 0 else None
 
 
 def computed(

@@ -57,6 +57,12 @@ def test_which_values(text: str, given: dict[str, str], wanted: list[str]) -> No
     assert ways(Pattern(text, k=is_constant), **given) == wanted
 
 
+@pytest.mark.parametrize("text", ["Add(x, 1)", "Add(x + y)", "Add((x, y))"])
+def test_what_is_no_pattern(text: str) -> None:
+    with pytest.raises(ValueError, match="is no part of a pattern"):
+        Pattern(text)
+
+
 def test_shared_values_have_other_readers() -> None:
     pattern = Pattern("Add(Mul(x, k), y)", shared=True, k=is_constant)
     assert ways(pattern, read="m") == ["k=c x=a y=b"]

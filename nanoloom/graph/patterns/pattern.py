@@ -85,8 +85,10 @@ def tree_of(text: ast.expr, past: bool) -> Tree:
             trees = tuple(tree_of(x, past) for x in inputs)
             needed = () if past else filter(None, map(makers_of, trees))
             return Operator(names_of(operators), trees, tuple(needed))
-        case _:
+        case ast.Constant(value) if value is ...:
             return None
+        case _:
+            raise ValueError(f"{ast.unparse(text)} is no part of a pattern")
 
 
 def makers_of(tree: Tree) -> frozenset[str]:
