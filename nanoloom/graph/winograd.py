@@ -94,9 +94,10 @@ def of_integers(target: Target) -> Candidates:
         target.lanes(32) * target.vector.fma_per_cycle,
         lanes=1, filters=2, image=2, result=4, kept=2, sums=2, transforms=1,
     )  # fmt: skip
+    multiplies = pair_products(target) is not None
 
     def candidate(node: ir.Node) -> Candidate | None:
-        found = None if pair_products(target) is None else operands(node)
+        found = operands(node) if multiplies else None
         if found is None or dot_for(target, *found.signs) is not None:
             return None
 

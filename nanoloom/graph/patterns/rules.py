@@ -29,8 +29,9 @@ def apply_rules(editor: E, rules: Iterable[Rule[E]]) -> None:
     for rule in rules:
         for name in rule.pattern.roots:
             by_root[name].append(rule)
+    anywhere = by_root.pop(ANY, [])
     for node in editor.graph:
-        for rule in (*by_root.get(node.op_type, ()), *by_root.get(ANY, ())):
+        for rule in (*by_root.get(node.op_type, ()), *anywhere):
             if node.graph is not editor.graph:
                 break
             found = rule.pattern.match(node)
