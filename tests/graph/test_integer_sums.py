@@ -110,6 +110,7 @@ STAY = {
     "three numbers": "a = Add(d, e) f = Add(a, d)",
     "a product": "f = Mul(d, e)",
     "a function behind": "a = Add(d, e) f = Tanh(a)",
+    "a function in front": "a = Relu(d) f = Add(a, e)",
     "a number each": "a = Add(d, e) f = Add(a, each)",
 }
 
