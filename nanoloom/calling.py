@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from nanoloom.errors import InputError, public, some_of
-from nanoloom.frontend.inputs import listing, signature
+from nanoloom.interface.check_inputs import listing, signature
 from nanoloom.runtime.threads import default_threads
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -22,6 +22,7 @@ from nanoloom.compiler import (
 )
 from nanoloom.errors import Error, InternalError
 from nanoloom.graph.shared_decisions import SharedDecisions
+from nanoloom.interface.bounds import Bounds
 from nanoloom.kernels.batch_loop import batched_program
 from nanoloom.kernels.dynamic_program import dynamic_program
 from nanoloom.kernels.multiversion import multiversion, pixels_of
@@ -29,7 +30,6 @@ from nanoloom.kernels.program import Program
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.options import CompileOptions
 from nanoloom.sizes.batch_independence import batch_of, require_rows
-from nanoloom.sizes.bounds import Bounds
 from nanoloom.sizes.dynamic_refusal import NotDynamic, with_dims
 from nanoloom.sizes.floor_division import plain
 from nanoloom.sizes.graph import open_values

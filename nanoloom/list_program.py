@@ -16,12 +16,13 @@ from nanoloom.cache import Cache
 from nanoloom.cache.digest import of
 from nanoloom.calling import Into
 from nanoloom.errors import Error, InputError, public
-from nanoloom.frontend.inputs import listing
+from nanoloom.interface.check_inputs import listing
+from nanoloom.interface.interface import Interface
 from nanoloom.options import CompileOptions
 from nanoloom.program import MOST_VARIANTS, Array, Program
 from nanoloom.report import Report
 from nanoloom.runtime.bounded_cache import BoundedCache
-from nanoloom.source import Interface, Source, answer
+from nanoloom.source import Source, answer
 
 if TYPE_CHECKING:
     import onnx_ir

@@ -10,20 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from nanoloom.binary.table import Tensor
+from nanoloom import manifest
 from nanoloom.calling import CallableProgram, Into
 from nanoloom.errors import Error, public
-from nanoloom.frontend.data_dependent_outputs import counted, trimmed
-from nanoloom.frontend.files import named_file
-from nanoloom.frontend.inputs import check_inputs
+from nanoloom.interface.bounds import require_within
+from nanoloom.interface.check_inputs import check_inputs
+from nanoloom.interface.data_dependent_outputs import counted, trimmed
+from nanoloom.interface.interface import Interface
+from nanoloom.interface.named_file import named_file
+from nanoloom.interface.tensor import Tensor
 from nanoloom.runtime.bounded_cache import BoundedCache
 from nanoloom.runtime.given_arrays import place
 from nanoloom.runtime.library import Instance, Library, run_exact
 from nanoloom.runtime.open_sizes import Shape
 from nanoloom.runtime.threads import thread_count
 from nanoloom.sessions.library_session import LoadedSession
-from nanoloom.sizes.bounds import require_within
-from nanoloom.source import Interface
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -64,6 +65,12 @@ class Loaded(CallableProgram):
         self._bound = BoundedCache[tuple[int, ...], tuple[Library, Instance]](
             MOST_SIZES, MOST_BYTES, lambda _, bound: bound[1].arena_bytes
         )
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """What the library says of itself (nanoloom.manifest): the format, the version
+        that compiled it, of which model, for which targets."""
+        return manifest.read(self.library.path) or {}
 
     @public
     def session(self, capacity: int = 0) -> LoadedSession:

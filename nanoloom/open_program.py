@@ -25,14 +25,15 @@ from nanoloom.errors import (
     ModelError,
     Unsupported,
 )
-from nanoloom.frontend.expressions import evaluate, names
 from nanoloom.graph.data_dependent.rooms import Unbounded
+from nanoloom.interface.bounds import NO_BOUNDS, Bounds
+from nanoloom.interface.expressions import evaluate, names
+from nanoloom.interface.interface import Interface
 from nanoloom.options import CompileOptions
 from nanoloom.report import Report
-from nanoloom.sizes.bounds import NO_BOUNDS, Bounds
 from nanoloom.sizes.dynamic_refusal import NotDynamic
 from nanoloom.sizes.samples import Samples, tried_samples
-from nanoloom.source import Entering, Interface, Source
+from nanoloom.source import Entering, Source
 
 if TYPE_CHECKING:
     from nanoloom.binary.assemble import Compiled

@@ -15,9 +15,10 @@ from nanoloom.cache import Cache
 from nanoloom.calling import CallableProgram, Into
 from nanoloom.errors import Error, public
 from nanoloom.fork_lock import wait_for_compiler
-from nanoloom.frontend.dimension_values import bound_dims, check_known
-from nanoloom.frontend.files import named_file
-from nanoloom.frontend.inputs import SeveralSizes, check_inputs
+from nanoloom.interface.bounds import parted, require_within, static_shapes
+from nanoloom.interface.check_inputs import SeveralSizes, check_inputs
+from nanoloom.interface.dimension_values import bound_dims, check_known
+from nanoloom.interface.named_file import named_file
 from nanoloom.model_facts import metadata_of, name_of
 from nanoloom.open_program import OpenProgram
 from nanoloom.options import CompileOptions
@@ -28,7 +29,6 @@ from nanoloom.runtime.bounded_cache import BoundedCache
 from nanoloom.runtime.grouped import grouped
 from nanoloom.runtime.variant import Variant
 from nanoloom.sessions.compiled_session import CompiledSession, Once, Pairs
-from nanoloom.sizes.bounds import parted, require_within, static_shapes
 from nanoloom.source import Source
 from nanoloom.split_symbols import split_by_names, split_by_sizes
 
@@ -113,7 +113,7 @@ class Program(CallableProgram):
             if (made := last.exactly(inputs)) is not None:
                 return made
             self.variants.get(last.name)  # it was used until now
-        arrays = self._checked(inputs)
+        arrays = self.checked(inputs)
         found = self.variant(arrays)
         self._last = found if self._is_known_by_shapes(found, arrays) else None
         return grouped(found(arrays, into=into), self.outputs)
@@ -124,7 +124,7 @@ class Program(CallableProgram):
         alike = {x.name for x in self.outputs} <= set(found.outputs)
         return alike and self._deciding.get(given) == ()
 
-    def _checked(self, inputs: Mapping[str, object]) -> dict[str, Array]:
+    def checked(self, inputs: Mapping[str, object]) -> dict[str, Array]:
         """The arrays; a name that they give several sizes is several ones from now."""
         try:
             return check_inputs(self.entries, inputs, self.dims)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, TypeGuard
@@ -18,6 +17,7 @@ from nanoloom.errors import Unsupported
 from nanoloom.fork_lock import wait_for_compiler
 from nanoloom.frontend.text_steps.steps import TextStep
 from nanoloom.frontend.text_steps.texts import NO_TEXTS, Texts
+from nanoloom.interface.interface import Interface
 
 if TYPE_CHECKING:
     import onnx_ir
@@ -28,21 +28,6 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 MOMENT = 0.02  # seconds: long enough to find a digest that is remembered
-
-
-@dataclass(frozen=True)
-class Interface:
-    """An input or output as the model declares it; a dimension may be a name."""
-
-    name: str
-    shape: tuple[int | str, ...]
-    dtype: np.dtype
-    is_text: bool = False  # strings; dtype is that of their numbers
-    holds: str = ""  # "list", "optional" or "optional list": of such arrays
-
-    @property
-    def is_static(self) -> bool:
-        return all(isinstance(d, int) for d in self.shape)
 
 
 class Source:

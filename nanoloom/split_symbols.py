@@ -12,7 +12,8 @@ import numpy as np
 from nanoloom.cache import Cache
 from nanoloom.errors import ModelWarning
 from nanoloom.frontend.symbol_places import Place, named_places, places_by_size, renamed
-from nanoloom.source import Interface, Source
+from nanoloom.interface.interface import Interface
+from nanoloom.source import Source
 
 if TYPE_CHECKING:
     import onnx_ir

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from nanoloom.frontend.data_dependent_outputs import trimmed
+from nanoloom.interface.data_dependent_outputs import trimmed
 from nanoloom.program import Program
 
 Result = TypeVar("Result")

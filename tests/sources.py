@@ -10,7 +10,16 @@ from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-FOLDERS = (".ci", "benchmarks", "docs", "examples", "nanoloom", "papers", "tests")
+FOLDERS = (
+    ".ci",
+    "benchmarks",
+    "docs",
+    "examples",
+    "nanoloom",
+    "papers",
+    "tests",
+    "wheels",
+)
 TEXT = {".c", ".h", ".md", ".py", ".toml", ".txt", ".yaml"}
 
 ASKS = {

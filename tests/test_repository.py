@@ -18,6 +18,11 @@ ORDER = (
     "errors",
     "fork_lock",
     "lazy_import",
+    "file_digest",
+    "trusted_files",
+    "sealed_files",
+    "manifest",
+    "interface",
     "mlir",
     "cache",
     "target",
@@ -58,13 +63,16 @@ ORDER = (
     "torch",
     "compile_program",
     "loaded",
+    "onnxruntime",
     "inspect",
+    "quantization",
     "cli",
 )
 
 MEASURING = "papers/nanoloom_papers/reproduce"
 # Who may ask the machine, and for what.
 MAY_ASK = {
+    "nanoloom/trusted_files.py": "whose files the user wants to run",
     "nanoloom/cache/store.py": "where the user wants the cache",
     "nanoloom/target/host.py": "what CPU this is",
     "nanoloom/target/cached_host.py": "whether it still is the CPU that was remembered",
@@ -139,7 +147,10 @@ def test_one_file_is_the_door_to_mlir() -> None:
 @pytest.mark.parametrize(
     ("peer", "folders"),
     [
-        ("onnxruntime", ("nanoloom/inspect/", "nanoloom/cli/")),
+        (
+            "onnxruntime",
+            ("nanoloom/inspect/", "nanoloom/quantization/", "nanoloom/cli/"),
+        ),
         ("openvino", ("nanoloom/inspect/", "nanoloom/cli/")),
         (
             "torch",
@@ -285,7 +296,9 @@ def test_the_lock_has_what_the_project_asks_for() -> None:
     extras = facts["optional-dependencies"]
     assert isinstance(extras, dict)
     chosen = [
-        text for extra in ("peers", "demo", "dev", "check") for text in extras[extra]
+        text
+        for extra in ("peers", "quantize", "demo", "dev", "check")
+        for text in extras[extra]
     ]
     for text in (*facts["dependencies"], *chosen):
         requirement = Requirement(text)

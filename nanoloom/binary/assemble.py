@@ -10,19 +10,10 @@ from nanoloom.binary.kernel import CompiledKernel
 from nanoloom.binary.link import Source
 from nanoloom.binary.parameters import ParameterBlock
 from nanoloom.binary.program_source import program_c
-from nanoloom.binary.sizes import NONE, SizesTable
-from nanoloom.binary.table import (
-    WORD_BYTES,
-    Buffer,
-    Check,
-    Element,
-    Number,
-    ProgramTable,
-    Space,
-    Step,
-    Tensor,
-)
-from nanoloom.frontend.data_dependent_outputs import counted
+from nanoloom.binary.sizes import SizesTable
+from nanoloom.binary.table import WORD_BYTES, Buffer, Check, Number, ProgramTable, Step
+from nanoloom.interface.data_dependent_outputs import counted
+from nanoloom.interface.tensor import NONE, Element, Space, Tensor
 from nanoloom.kernels.program import Place, Program, ProgramSizes, Storage, Word
 from nanoloom.linalg.stage import Spec
 from nanoloom.schedule.packing import Pack

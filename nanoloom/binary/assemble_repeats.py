@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from nanoloom.binary.repeats import Move, Repeat
-from nanoloom.binary.sizes import NONE
+from nanoloom.interface.tensor import NONE
 from nanoloom.kernels.program import Place, Program, Repeated
 
 

@@ -17,7 +17,7 @@ from nanoloom.binary.relocatable import Part
 from nanoloom.binary.table import ProgramTable
 from nanoloom.cache import Cache
 from nanoloom.errors import Unsupported
-from nanoloom.frontend.data_dependent_outputs import require_static
+from nanoloom.interface.data_dependent_outputs import require_static
 from nanoloom.target.facts import Target
 
 SOURCES = ("bare", "program", "conversions")

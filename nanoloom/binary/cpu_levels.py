@@ -16,8 +16,9 @@ from nanoloom.binary.link import Source, compile_c, merged
 from nanoloom.binary.object_symbols import localized
 from nanoloom.binary.parameters import ParameterBlock
 from nanoloom.binary.program_source import c_string, program_c
-from nanoloom.binary.table import Buffer, ProgramTable, Space
+from nanoloom.binary.table import Buffer, ProgramTable
 from nanoloom.cache import Cache
+from nanoloom.interface.tensor import Space
 from nanoloom.weights.derivations import flat
 from nanoloom.weights.weight import Source as WeightSource
 from nanoloom.weights.weight import Weight

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from nanoloom.binary.link import RUNTIME
 from nanoloom.binary.sizes import SizesTable
 from nanoloom.binary.sizes_header import described, extents, sized
-from nanoloom.binary.table import ProgramTable, Tensor
+from nanoloom.binary.table import ProgramTable
+from nanoloom.interface.tensor import Tensor
 
 # As the public functions are named: nanoloom_MODEL_create.
 _TEMPLATE = """\

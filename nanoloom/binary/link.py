@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+from nanoloom import sealed_files
 from nanoloom.binary.elf import (
     PAGE,
     PARAMETER_SECTION,
@@ -15,9 +16,10 @@ from nanoloom.binary.elf import (
     empty_object,
     with_room,
 )
+from nanoloom.binary.elf_section import append
 from nanoloom.binary.output_files import refusing, replaced
 from nanoloom.binary.toolchain import Run, own_headers, zig_triple
-from nanoloom.cache import Cache, key, sealed_files
+from nanoloom.cache import Cache, key
 from nanoloom.cache.digest import of
 
 RUNTIME = Path(__file__).parent.parent / "runtime"
@@ -195,12 +197,17 @@ def link_shared(
         write_library(file, code, parameters.content if parameters else None)
 
 
-def write_library(file: BinaryIO, code: bytes, parameters: Content | None) -> None:
-    """A linked library with the parameters behind it, and a seal."""
+def write_library(
+    file: BinaryIO, code: bytes, parameters: Content | None, manifest: bytes = b""
+) -> None:
+    """A linked library with the parameters behind it, what it says of itself, and a
+    seal: with a manifest it is for other machines, too."""
     file.write(code)
     if parameters:
         parameters.append_to(file)
-    sealed_files.seal(file)
+    if manifest:
+        append(file, code, manifest)
+    sealed_files.seal(file, portable=bool(manifest))
 
 
 def linked(

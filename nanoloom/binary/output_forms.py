@@ -10,6 +10,7 @@ from nanoloom.binary.assemble import Compiled
 from nanoloom.binary.bare import write_bare
 from nanoloom.binary.cpu_levels import in_one
 from nanoloom.binary.executable import Identity, write_executable
+from nanoloom.binary.manifest import manifest
 from nanoloom.binary.shared import write_shared_library
 from nanoloom.binary.static import write_static_library
 from nanoloom.cache import Cache
@@ -56,6 +57,7 @@ def write(
                 triple=triple,
                 cache=cache,
                 levels=compiled.levels,
+                manifest=manifest(compiled.table, [each for each, _ in levels]),
             )
         case "static":
             write_static_library(compiled, output, name, triple=triple, cache=cache)

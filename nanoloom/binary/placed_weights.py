@@ -9,7 +9,8 @@ from typing import BinaryIO
 
 from nanoloom.binary.assemble import Compiled
 from nanoloom.binary.parameters import ALIGNMENT, ParameterBlock, write_weight
-from nanoloom.binary.table import Buffer, ProgramTable, Space
+from nanoloom.binary.table import Buffer, ProgramTable
+from nanoloom.interface.tensor import Space
 from nanoloom.weights.weight import Source, Weight
 from nanoloom.weights.weight_keys import weight_key
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from nanoloom.binary.c_strings import c_string
-from nanoloom.binary.sizes import NONE
 from nanoloom.binary.sizes_source import NO_SIZES, sizes_c
-from nanoloom.binary.table import Buffer, Check, ProgramTable, Step, Tensor
+from nanoloom.binary.table import Buffer, Check, ProgramTable, Step
+from nanoloom.interface.tensor import NONE, Tensor
 
 PARAMETER_SYMBOL = "nanoloom_parameter_block"
 

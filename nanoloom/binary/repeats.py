@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nanoloom.binary.sizes import NONE
-from nanoloom.sizes.bounds import Bounds
+from nanoloom.interface.bounds import Bounds
+from nanoloom.interface.tensor import NONE
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from nanoloom.binary.sizes import SizesTable
-from nanoloom.binary.table import Buffer, ProgramTable, Space, Tensor
+from nanoloom.binary.table import Buffer, ProgramTable
+from nanoloom.interface.tensor import Space, Tensor
 
 
 def session_table(

@@ -70,6 +70,7 @@ def write_shared_library(
     triple: str,
     cache: Cache,
     levels: Sequence[Source] = (),
+    manifest: bytes = b"",
 ) -> Path:
     """A library for C programs, its parameters inside, and its header beside it.
 
@@ -77,7 +78,7 @@ def write_shared_library(
     library; None when there are none.
     The header has the name of `output` with the suffix .h and is returned.  Both files
     appear whole or not at all.  C programs see nanoloom_MODEL_* (header.py); Python
-    loads the same file with Library.
+    loads the same file with Library.  manifest: what it says of itself (manifest.py).
 
     Raises:
         Error: ziglang is missing, a kernel is defined twice, or the disk refuses.
@@ -106,7 +107,7 @@ def write_shared_library(
         replaced(header) as text,  # there first: with the library, all is
     ):
         text.write(header_h(table, model_name, levels=bool(levels)).encode())
-        write_library(file, code, parameters if size else None)
+        write_library(file, code, parameters if size else None, manifest)
     return header
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nanoloom.sizes.bounds import Bounds
+from nanoloom.interface.bounds import Bounds
 from nanoloom.sizes.floor_division import Floor
 from nanoloom.sizes.polynomial import Size
 
-NONE = -1  # NANOLOOM_NONE
 COUNTED = -1  # a number that a function of the kernel's sizes gives
 
 

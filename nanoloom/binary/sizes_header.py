@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from nanoloom.binary.sizes import SizesTable
 from nanoloom.binary.sizes_source import axes
-from nanoloom.binary.table import ProgramTable, Tensor
-from nanoloom.sizes.bounds import UNBOUNDED
+from nanoloom.binary.table import ProgramTable
+from nanoloom.interface.bounds import UNBOUNDED
+from nanoloom.interface.tensor import Tensor
 
 _SIZES = """
 /* The model's sizes: nanoloom_{name}_resize takes a number for each, in this order. */

@@ -7,14 +7,16 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from nanoloom.binary.c_strings import c_string
-from nanoloom.binary.sizes import NONE, SizesTable
-from nanoloom.sizes.bounds import UNBOUNDED, Bounds
+from nanoloom.binary.sizes import SizesTable
+from nanoloom.interface.bounds import UNBOUNDED, Bounds
+from nanoloom.interface.tensor import NONE
 from nanoloom.sizes.polynomial import DEGREE, Monomial
 from nanoloom.vector.scratch_memory import SCRATCH
 from nanoloom.vector.tasks import TASKS
 
 if TYPE_CHECKING:
-    from nanoloom.binary.table import Buffer, ProgramTable, Repeat, Step, Tensor
+    from nanoloom.binary.table import Buffer, ProgramTable, Repeat, Step
+    from nanoloom.interface.tensor import Tensor
 
 POINTER = "const struct nanoloom_sizes *const nanoloom_open_sizes"
 NO_SIZES = f"extern {POINTER};\n{POINTER} = 0;"

@@ -22,7 +22,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from nanoloom.cache import digest, file_operations, sealed_files
+from nanoloom import file_digest, sealed_files, trusted_files
+from nanoloom.cache import digest, file_operations
 
 MAGIC = b"nanoloom cache 2\n"
 HEADER_BYTES = len(MAGIC) + 64
@@ -57,7 +58,10 @@ class Root:
         """The bytes put under `key`; None when absent or damaged."""
         path = self._kernels / key
         try:
-            with digest.opened(path) as descriptor:
+            trusted_files.require_own(self.path)
+            with file_digest.opened(path) as descriptor:
+                if trusted_files.others(os.fstat(descriptor)):
+                    return None  # it is made again, in place of this
                 entry = file_operations.read(descriptor)
         except OSError:
             return None
@@ -87,6 +91,7 @@ class Root:
         """The folder under `key`, locked; None when absent or damaged."""
         path = self._models / key
         try:
+            trusted_files.require_own(self.path)
             descriptor = self._lock(path)
         except OSError:
             return None
@@ -94,7 +99,8 @@ class Root:
             return None
         whole = False
         try:
-            whole = file_operations.is_whole(path)
+            own = not trusted_files.others(os.fstat(descriptor))
+            whole = own and file_operations.is_whole(path)
             if not whole:
                 self._set_aside(path)
                 return None
@@ -143,9 +149,12 @@ class Root:
         """
         path = self._weights / key
         try:
-            with digest.opened(path) as descriptor:
+            trusted_files.require_own(self.path)
+            with file_digest.opened(path) as descriptor:
                 if file_operations.lock(descriptor, fcntl.LOCK_SH) is False:
                     return False  # it is being removed
+                if trusted_files.others(os.fstat(descriptor)):
+                    return False
                 if os.fstat(descriptor).st_mtime < time.time() - USED_SECONDS:
                     with suppress(OSError):
                         os.utime(descriptor)
@@ -195,6 +204,7 @@ class Root:
 
     def _new_draft(self) -> Path:
         """A path in tmp that nothing has; whatever folder is missing is made."""
+        trusted_files.require_own(self.path)
         for folder in (self._kernels, self._models, self._weights, self._tmp):
             folder.mkdir(parents=True, exist_ok=True)
         tag = self.path / "CACHEDIR.TAG"

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import errno
 import functools
 import os
 import re
-import stat
 import sys
-from collections.abc import Generator, Iterable
-from contextlib import contextmanager
+from collections.abc import Iterable
 from enum import Enum
 from pathlib import Path
 from typing import cast
 
 from blake3 import blake3
+
+from nanoloom import file_digest
 
 # What turns a model into code beside nanoloom's own files; onnx holds the bodies of
 # the functions that are expanded, and computes constants with the last two.
@@ -47,50 +46,13 @@ def of(*parts: object) -> str:
 
 def of_buffer(data: memoryview) -> str:
     """The digest of bytes in memory, by all threads; they are not copied."""
-    return blake3(max_threads=_threads).update(data).hexdigest()
+    return blake3(max_threads=file_digest.threads()).update(data).hexdigest()
 
 
 def of_file(path: Path | str) -> str:
     """The digest of a file's bytes, by all threads, a part in memory at a time."""
-    with opened(path) as descriptor:
-        return of_descriptor(descriptor)
-
-
-@contextmanager
-def opened(path: Path | str) -> Generator[int]:
-    """The descriptor of a file to read; OSError for what is none: pipes make wait."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "is no file", str(path))
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def of_descriptor(descriptor: int, size: int | None = None) -> str:
-    """The digest of an open file's first `size` bytes, of all where none is given."""
-    hasher = blake3(max_threads=_threads)
-    rest = os.fstat(descriptor).st_size if size is None else size
-    part, done = memoryview(bytearray(min(PART_BYTES, rest))), 0
-    while rest and (count := os.preadv(descriptor, [part[:rest]], done)):
-        hasher.update(part[:count])
-        done, rest = done + count, rest - count
-    return hasher.hexdigest()
-
-
-_threads = blake3.AUTO
-PART_BYTES = 16 << 20  # enough for all threads at once
-
-
-def _hash_alone() -> None:
-    """A forked child has the hasher's pool of threads, but none of the threads: it
-    would wait for them for ever."""
-    global _threads
-    _threads = 1
-
-
-os.register_at_fork(after_in_child=_hash_alone)
+    with file_digest.opened(path) as descriptor:
+        return file_digest.of_descriptor(descriptor)
 
 
 @functools.cache

@@ -16,7 +16,7 @@ from nanoloom.cli import output_files
 from nanoloom.errors import InputError
 
 if TYPE_CHECKING:
-    from nanoloom.frontend.inputs import Spec
+    from nanoloom.interface.check_inputs import Spec
 
 Array = np.ndarray[Any, np.dtype[Any]]
 FIRST = 8  # values of an array that are shown
@@ -24,8 +24,8 @@ FIRST = 8  # values of an array that are shown
 
 def load_inputs(files: Mapping[str, str], specs: Sequence[Spec]) -> dict[str, Array]:
     """Arrays by input name; raises InputError for a name or file that is none."""
-    from nanoloom.frontend.inputs import listing
     from nanoloom.frontend.npy import load_npy
+    from nanoloom.interface.check_inputs import listing
 
     names = {spec.name for spec in specs}
     for name in files:

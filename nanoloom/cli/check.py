@@ -58,11 +58,18 @@ def check(
     json: words.Json = False,
     debug: words.Debug = False,
 ) -> int:
-    """List all that keeps a model from compiling: which node, why, what to do."""
+    """List all that keeps a model from compiling: which node, why, what to do.
+
+    Of a library that was compiled: what it is, and whether it runs here.
+    """
     del debug
     from nanoloom.cli.arrays import as_json
+    from nanoloom.cli.check_library import check_library, said_by
     from nanoloom.cli.progress import Watch
 
+    said = said_by(model)
+    if said is not None:
+        return check_library(model, said, json=json)
     bound = words.dimensions(dims)
     with Watch() as watch:
         findings = examine(model, bound, watch, deep=deep)

@@ -91,7 +91,7 @@ class Emulation:
 def written_open(program: Program, arrays: Mapping[str, Array], path: Path) -> bool:
     """Write the executable for all sizes of what has no number; whether there is one
     that may take these."""
-    from nanoloom.sizes.bounds import require_within
+    from nanoloom.interface.bounds import require_within
 
     shapes = {name: array.shape for name, array in arrays.items()}
     sizes = program.open.numbers(shapes)
@@ -113,7 +113,7 @@ def written(
     Raises what compiling for a call raises.
     """
     from nanoloom.binding import Binding, deciding
-    from nanoloom.sizes.bounds import require_within
+    from nanoloom.interface.bounds import require_within
 
     source, options, cache = program.source, program.options, program.cache
     shapes = {name: array.shape for name, array in arrays.items()}

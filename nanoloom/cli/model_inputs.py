@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from nanoloom.cli.emulation import Emulation
     from nanoloom.cli.lowering_options import Lowering
     from nanoloom.cli.progress import Watch
+    from nanoloom.interface.interface import Interface
     from nanoloom.loaded import Loaded
     from nanoloom.options import Precision
     from nanoloom.program import Program
     from nanoloom.runtime.emulation import Machine
-    from nanoloom.source import Interface
 
 Size = int | tuple[int, int]
 
@@ -97,7 +97,8 @@ def with_defaults(
 
     A dimension that has bounds only is taken from those given.
     """
-    from nanoloom.frontend.inputs import InputSpec, check_inputs, random_inputs
+    from nanoloom.frontend.inputs import InputSpec, random_inputs
+    from nanoloom.interface.check_inputs import check_inputs
 
     shapes = {name: array.shape for name, array in given.items()}
     numbers = {name: n for name, n in dims.items() if isinstance(n, int)}

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from nanoloom.cache import Cache
     from nanoloom.cli.lowering_options import Lowering
     from nanoloom.cli.progress import Watch
+    from nanoloom.interface.interface import Interface
     from nanoloom.loaded import Loaded
     from nanoloom.options import Chosen, CompileOptions, Precision
     from nanoloom.program import Program
-    from nanoloom.source import Interface
     from nanoloom.target.facts import Target
 
 ELF, PROGRAM = b"\x7fELF", 2
@@ -190,9 +190,9 @@ def bound_shapes(
     Raises InputError for dimensions that are unknown, missing or contradictory.
     """
     from nanoloom.errors import InputError
-    from nanoloom.frontend.dimension_values import check_known
-    from nanoloom.frontend.expressions import evaluate
     from nanoloom.frontend.symbol_places import own_names
+    from nanoloom.interface.dimension_values import check_known
+    from nanoloom.interface.expressions import evaluate
 
     numbers = dict(dims)
     texts = [d for x in specs for d in x.shape if isinstance(d, str)]
@@ -223,7 +223,7 @@ def bound_shapes(
 def check_bound(values: Mapping[str, int | None], dims: Mapping[str, int]) -> None:
     """Raise InputError for dimensions (names or expressions) without a good number."""
     from nanoloom.errors import InputError
-    from nanoloom.frontend.expressions import names
+    from nanoloom.interface.expressions import names
 
     missing = dict.fromkeys(
         name

@@ -70,7 +70,7 @@ def changed(attribute: ir.Attr, change: Callable[[Tensor], Tensor]) -> ir.Attr:
         return attribute
     name, doc = attribute.name, attribute.doc_string
     if attribute.type == ir.AttributeType.TENSOR:
-        return ir.AttrTensor(name, change(attribute.as_tensor()), doc_string=doc)
+        return ir.AttrTensor(name, change(attribute.value), doc_string=doc)
     if attribute.type == ir.AttributeType.TENSORS:
         tensors = [change(tensor) for tensor in attribute.as_tensors()]
         return ir.AttrTensors(name, tensors, doc_string=doc)

@@ -57,21 +57,6 @@ def map_file(
         os.close(descriptor)
 
 
-def named_file(path: object) -> Path:
-    """A path that the user gave; it need not exist.
-
-    Raises Error for what names no file, and for a device or a pipe.
-    """
-    if not isinstance(path, (str, os.PathLike)) or "\0" in os.fspath(path):
-        raise Error(f"{path!r} is not the path of a file")
-    found = Path(path)
-    if not found.name:
-        raise Error("names no file", where=str(path))
-    if found.exists() and not found.is_file() and not found.is_dir():
-        raise Error("is a pipe or a device", where=str(path), hint="name a file")
-    return found
-
-
 def likely(path: Path) -> str:
     """A hint for a mistyped name: the closest one in the same folder."""
     try:

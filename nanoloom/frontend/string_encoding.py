@@ -134,7 +134,7 @@ def plain(node: ir.Node, encoding: Encoding) -> None:
 
 def constant(node: ir.Node, encoding: Encoding) -> None:
     (name, attribute), *_ = node.attributes.items()
-    if name == "value" and attribute.as_tensor().dtype == ir.DataType.STRING:
+    if name == "value" and attribute.value.dtype == ir.DataType.STRING:
         made = ir.AttrTensor(name, encoding.tensor(attribute.as_tensor()))
     elif name == "value_string":
         made = ir.AttrInt64("value_int", encoding.numbers([attribute.as_string()])[0])

@@ -17,9 +17,9 @@ from nanoloom.frontend.declared import (
     CONTRADICTIONS,
     contradictions_of,
 )
-from nanoloom.frontend.dimension_values import check_known, checked_dimension
-from nanoloom.frontend.expressions import evaluate, names
 from nanoloom.frontend.memory_claims import check_sizes
+from nanoloom.interface.dimension_values import check_known, checked_dimension
+from nanoloom.interface.expressions import evaluate, names
 
 UNKNOWN = "?"
 Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]

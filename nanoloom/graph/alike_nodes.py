@@ -28,6 +28,10 @@ class Answers(Generic[Answer]):
     def __init__(self) -> None:
         self._known: dict[Hashable, Answer] = {}
 
+    def known(self, asked: Hashable | None) -> Answer | None:
+        """The answer, where there is one already."""
+        return None if asked is None else self._known.get(asked)
+
     def of(self, asked: Hashable | None, answer: Callable[[], Answer]) -> Answer:
         """The answer; None is asked where nobody can tell whether two are the same."""
         if asked is None:

@@ -25,11 +25,11 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from nanoloom.errors import Unsupported
-from nanoloom.frontend.stacked_names import part_name
 from nanoloom.graph.editor import GraphEditor, inverse
 from nanoloom.graph.layout_effects import is_tensor_op
 from nanoloom.graph.movement_origin import Part, StackedAxis, origin, parts_of, readers
 from nanoloom.graph.types import shape_of
+from nanoloom.interface.stacked_names import part_name
 
 DOMAIN = "nanoloom"
 Pairs = Sequence[tuple[str, str]]  # names of an input and of the output that extends it

@@ -47,7 +47,8 @@ def constant_of(node: ir.Node) -> ir.TensorProtocol | None:
     assert isinstance(attribute, ir.Attr)
     match name:
         case "value":
-            return attribute.as_tensor()
+            # as_tensor asks the tensor for each member of a protocol: a millisecond
+            return attribute.value
         case "value_float":
             return ir.Tensor(np.array(attribute.as_float(), np.float32))
         case "value_int":
@@ -95,6 +96,19 @@ def fold(
             return None
         return [evaluation.lazy(out, i) for i, out in enumerate(node.outputs)]
     arrays = COMPUTED.of(asked(node, opsets), lambda: computed(node, opsets))
+    if arrays is None:
+        return None
+    return [None if a is None else ir.Tensor(a.copy()) for a in arrays]
+
+
+def folded_before(
+    node: ir.Node, opsets: dict[str, int]
+) -> list[ir.TensorProtocol | None] | None:
+    """The same for a node like one whose constants are computed already.
+
+    None where there is none.  Inference has let that one pass.
+    """
+    arrays = COMPUTED.known(asked(node, opsets))
     if arrays is None:
         return None
     return [None if a is None else ir.Tensor(a.copy()) for a in arrays]

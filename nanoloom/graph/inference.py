@@ -118,8 +118,10 @@ def require_declared_type(
     node: ir.Node, value: ir.Value, made: ir.DataType | None
 ) -> None:
     """A graph's output has the element type that its node gives it."""
+    if not value.is_graph_output():
+        return
     given = value.type.dtype if isinstance(value.type, ir.TensorType) else None
-    if not value.is_graph_output() or None in (made, given) or made == given:
+    if None in (made, given) or made == given:
         return
     is_, says = (WORDS.get(word(x), word(x)) for x in (made, given) if x is not None)
     raise ModelError(

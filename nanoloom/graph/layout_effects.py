@@ -6,17 +6,14 @@ from collections.abc import Set
 
 import onnx_ir as ir
 
-from nanoloom.graph.operator_families import ELEMENTWISE, words
+from nanoloom.graph.operator_families import ELEMENTWISE
+from nanoloom.graph.operator_spec import Family
+from nanoloom.graph.operator_specs import named
 
 # Of pixels and their channels
-SPATIAL = words(
-    """
-    Conv ConvInteger ConvTranspose QLinearConv MaxPool AveragePool LpPool
-    GlobalAveragePool GlobalMaxPool GlobalLpPool
-    """
-)
+SPATIAL = named(lambda spec: spec.family is Family.WINDOW)
 # An element of each input, wherever it lies
-ONE_TO_ONE = ELEMENTWISE | {"Dropout"}
+ONE_TO_ONE = ELEMENTWISE | named(lambda spec: spec.family is Family.ONE_TO_ONE)
 
 
 def is_tensor_op(node: ir.Node, names: Set[str]) -> bool:

@@ -93,6 +93,13 @@ class Propagation:
             return [evaluate.constant_of(node)]
         foldable = self.is_foldable(node)
         declared = [x.shape for x in node.outputs]
+        alike = evaluate.folded_before(node, self.opsets) if foldable else None
+        if alike is not None:
+            for value, tensor in zip(node.outputs, alike, strict=True):
+                if tensor is not None:
+                    value.shape = ir.Shape(tensor.shape.numpy())
+            self.contradictions.note(node.outputs, declared)
+            return alike
         try:
             if all(x is None or x.type is not None for x in node.inputs):
                 inference.infer(node, self.opsets)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from nanoloom.cache import Cache
 from nanoloom.errors import DataDependent, Error
-from nanoloom.frontend.dimension_values import bound_dims
+from nanoloom.interface.dimension_values import bound_dims
 from nanoloom.open_program import OpenProgram
 from nanoloom.options import options_with
 from nanoloom.report import Report

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 import onnx_ir as ir
 import onnx_ir.passes.common as passes
 
-from nanoloom.graph.operator_families import words
+from nanoloom.graph.operator_spec import Error
+from nanoloom.graph.operator_specs import named
 from nanoloom.graph.unique_names import nested
 from nanoloom.inspect.graph_writer import Writer, signed_random, unless_integer
 
@@ -41,29 +42,15 @@ ROUNDING = {
 
 
 # Results that are parts of the inputs.
-EXACT = words("""
-    Abs ArgMax ArgMin CenterCropPad Ceil Clip Compress Concat Constant
-    ConstantOfShape DepthToSpace Expand EyeLike Flatten Floor Gather GatherElements
-    GatherND GlobalMaxPool Identity If Loop Max MaxPool MaxRoiPool MaxUnpool Min Neg
-    NonMaxSuppression OneHot Pad ReduceMax ReduceMin Relu Reshape ReverseSequence Round
-    Scan ScatterElements ScatterND Shape Sign Size Slice SpaceToDepth Split Squeeze Tile
-    TopK Transpose Trilu Unique Unsqueeze Where
-""")
+EXACT = named(lambda spec: spec.error is Error.PARTS)
 # Sums: the error is relative to the same sum of absolute values.
-SUMS = words("""
-    AveragePool Conv ConvTranspose CumSum Einsum Gemm GlobalAveragePool MatMul Mean
-    ReduceMean ReduceSum Sum
-""")
+SUMS = named(lambda spec: spec.error is Error.SUM)
 # Many operations in one: the error is relative to the largest result.
-COMPOSITE = words("""
-    AffineGrid Attention BatchNormalization DFT DeformConv Det GRU GlobalLpPool
-    GridSample GroupNormalization InstanceNormalization LRN LSTM LayerNormalization
-    LpNormalization LpPool MeanVarianceNormalization RMSNormalization RNN Resize
-    RoiAlign RotaryEmbedding STFT Upsample
-""")
-RANDOM = words("""
-    Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike
-""")
+COMPOSITE = named(lambda spec: spec.error is Error.COMPOSITE)
+RANDOM = {
+    "Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
+    "RandomUniformLike",
+}  # fmt: skip
 
 
 def random_node(model: ir.Model) -> ir.Node | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from nanoloom.interface.bounds import Bounds
 from nanoloom.kernels.program import (
     NONE,
     Call,
@@ -19,7 +20,6 @@ from nanoloom.kernels.program import (
     Storage,
 )
 from nanoloom.linalg.stage import Spec
-from nanoloom.sizes.bounds import Bounds
 from nanoloom.sizes.dynamic_refusal import NotDynamic
 from nanoloom.sizes.polynomial import Size
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from nanoloom import mlir
+from nanoloom.interface.bounds import NO_BOUNDS, Bounds
 from nanoloom.kernels.dynamic_memory_plan import in_slots, repeat_in_slots, slots_of
 from nanoloom.kernels.memory_plan import ALIGNMENT
 from nanoloom.kernels.program import (
@@ -30,7 +31,6 @@ from nanoloom.kernels.sample_agreement import node_of, require_same, sized_param
 from nanoloom.kernels.sized_kernel import list_of_results, with_sizes
 from nanoloom.linalg.stage import Spec
 from nanoloom.mlir import ir
-from nanoloom.sizes.bounds import NO_BOUNDS, Bounds
 from nanoloom.sizes.dynamic_kernel import DynamicKernel, Shape, make_dynamic
 from nanoloom.sizes.dynamic_refusal import NotDynamic, no_size
 from nanoloom.sizes.floor_division import plain

@@ -2,9 +2,14 @@
 
 y = copy(x, m1);  z = generic(y, m2)   ->   z = generic(x, m1 after m2)
 x = generic(...); y = transpose(x)     ->   y = generic(...), written transposed
+
+A product that reads numbers of a line each, again for every panel of its columns, may
+take longer than a copy: its caller says which do (layouts/cost.py).
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from nanoloom.kernels.contraction import analyse
 from nanoloom.kernels.linalg_query import (
@@ -26,14 +31,25 @@ from nanoloom.linalg.builder.pointwise import itself, pointwise
 from nanoloom.mlir import ir, named, operations, tensor
 from nanoloom.nest.contraction import lanes_along_k
 
+Stays = Callable[[Op, int], bool]  # of a reader, and the number of an operand
 
-def fold_copies(module: ir.Module) -> None:
-    """Fold every copy that a neighbour can do while it reads or writes."""
+
+def none_stays(reader: Op, number: int) -> bool:
+    """Of no copy it is known that its reader is faster with it."""
+    del reader, number
+    return False
+
+
+def fold_copies(module: ir.Module, stays: Stays = none_stays) -> None:
+    """Fold every copy that a neighbour can do while it reads or writes.
+
+    stays: whether a reader should read an operand that is turned for it.
+    """
     changed = True
     while changed:
         changed = False
         for op in operations(module, is_copy):
-            if at_top(op) and (fold_into_readers(op) or fold_into_writer(op)):
+            if at_top(op) and (fold_into_readers(op, stays) or fold_into_writer(op)):
                 changed = True
 
 
@@ -42,7 +58,7 @@ def at_top(op: Op) -> bool:
     return parent is not None and parent.name == "func.func"
 
 
-def fold_into_readers(op: Op) -> bool:
+def fold_into_readers(op: Op, stays: Stays) -> bool:
     """Let the readers of a copy read its source instead; true if all of them can."""
     result = op.operation.results[0]
     source = inputs(op)[0]
@@ -64,6 +80,8 @@ def fold_into_readers(op: Op) -> bool:
         if not worth_reading(reader, number, reading, before, now):
             continue
         if not ranges_known(reader, indexings, number):
+            continue
+        if map_dims(now)[-1:] != map_dims(before)[-1:] and stays(reader, number):
             continue
         reader.operation.operands[number] = source
         set_maps(reader, indexings)

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from math import prod
 
+from nanoloom.interface.bounds import Bounds
 from nanoloom.kernels.program import Call, Place, Program, Repeated, Storage
-from nanoloom.sizes.bounds import Bounds
 from nanoloom.sizes.polynomial import Dims, Size, found
 
 AXES = 4  # of images: a batch, channels, rows, columns

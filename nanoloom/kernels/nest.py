@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from nanoloom.kernels.body_facts import added_pairs, is_call
 from nanoloom.kernels.linalg_query import (
     CROPPED,
     DIFFERING,
@@ -208,6 +209,8 @@ def stage_of(op: Op, name: str, buffer: Callable[[ir.Value], str]) -> Statement:
             for inner in body(op).operations
             if inner.operation.name == "tensor.extract"
         ),
+        adds=tuple(added_pairs(op)),
+        calls=any(map(is_call, body(op).operations)),
     )
 
 

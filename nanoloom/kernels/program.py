@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from enum import Enum
 from math import prod
 
+from nanoloom.interface.bounds import Bounds
 from nanoloom.kernels.memory_plan import rounded
 from nanoloom.linalg.builder.checks import Limits
 from nanoloom.linalg.stage import Spec
 from nanoloom.nest.nest import LoopNest
-from nanoloom.sizes.bounds import Bounds
 from nanoloom.sizes.floor_division import Floor
 from nanoloom.sizes.polynomial import Size
 from nanoloom.weights.weight import Weight

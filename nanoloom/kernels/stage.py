@@ -9,7 +9,12 @@ from __future__ import annotations
 from functools import partial
 
 from nanoloom.graph.shared_decisions import SharedDecisions
-from nanoloom.kernels.fold_copies import fold_copies, pack_right_operands
+from nanoloom.kernels.fold_copies import (
+    Stays,
+    fold_copies,
+    none_stays,
+    pack_right_operands,
+)
 from nanoloom.kernels.follow_products import follow_products
 from nanoloom.kernels.fuse_consumer import fuse_consumers
 from nanoloom.kernels.fuse_into_reader import fuse_into_readers
@@ -18,9 +23,11 @@ from nanoloom.kernels.fuse_product_chain import fuse_product_chains
 from nanoloom.kernels.group import Group, form_groups, is_movable
 from nanoloom.kernels.guarded_reads import guard_reads
 from nanoloom.kernels.insert_in_place import mark_parts
+from nanoloom.kernels.layouts.cost import is_faster_turned
 from nanoloom.kernels.layouts.layout import layout_named
+from nanoloom.kernels.layouts.products import product_of
 from nanoloom.kernels.layouts.stage import plan_layouts
-from nanoloom.kernels.linalg_query import base
+from nanoloom.kernels.linalg_query import Op, base, is_contraction
 from nanoloom.kernels.multi_output_fusion import fuse_multiple_outputs
 from nanoloom.kernels.partition import Partition
 from nanoloom.kernels.program import Program
@@ -67,12 +74,12 @@ def partition(
     if target is not None:
         wanted, planes = layout_named(layout), planes and alike is None
         plan_layouts(lowered, target, wanted, alike, planes=planes).apply()
-    fold_copies(lowered.module)
+    known = alike is None
+    fold_copies(lowered.module, turned_for(lowered, target if known else None))
     if fuses_transposes:
         pack_right_operands(lowered.module, len(lowered.inputs))
     open_images = alike is not None and alike.images
     shapes_before_slices(lowered.module, open_images=open_images)
-    known = alike is None
     in_rows = known and pools_in_tiles(target)
     tiles = not open_images and pools_in_tiles(target)
     follow_all(lowered.module, tiles=tiles, in_rows=in_rows)
@@ -91,6 +98,24 @@ def partition(
     for group in groups:
         cutting.draft(group)
     return cutting.program()
+
+
+def turned_for(lowered: LinalgModule, target: Target | None) -> Stays:
+    """Which products read an image that a copy turns, not one of channels first.
+
+    None without a target, or of sizes that are samples of others.
+    """
+    if target is None:
+        return none_stays
+    block = lowered.module.body.operations[0].operation.regions[0].blocks[0]
+    weights = set(list(block.arguments)[len(lowered.inputs) :])
+
+    def stays(reader: Op, number: int) -> bool:
+        made = product_of(reader, weights) if is_contraction(reader) else None
+        its = made is not None and made.operand == number
+        return made is not None and its and is_faster_turned(made, target)
+
+    return stays
 
 
 def mark(module: ir.Module, *, open_images: bool) -> None:

@@ -65,11 +65,31 @@ class Loop:
 
 
 @dataclass(frozen=True)
+class TileCode:
+    """The nanokernel that makes a stage's innermost loops.
+
+    copies_rhs: a task copies the right operand.  converts_lhs: the left one is copied
+    in a wider type.
+    """
+
+    family: str
+    rows: int
+    vectors: int
+    lanes: Lanes
+    packed: bool
+    copies_rhs: bool
+    converts_lhs: bool
+
+    def __str__(self) -> str:
+        return f"{self.family}, {self.rows} rows x {self.vectors} vectors"
+
+
+@dataclass(frozen=True)
 class Placement:
     """Where a stage is computed, and its own loops, outermost first.
 
     at: inside of which loop of another stage, as (stage, loop); None for none.
-    by: the nanokernel that makes the loops below the serial ones, "" for none.
+    by: the nanokernel that makes the loops below the serial ones, None for none.
     copied: operands, by their numbers, of which it reads a copy, and the vectors that
     these are copied in.  widened: those of them that are copied in the type that they
     are computed in.  hoisted: copies that are made in front of a loop around it, as
@@ -81,7 +101,7 @@ class Placement:
     stage: str
     loops: tuple[Loop, ...]
     at: tuple[str, str] | None = None
-    by: str = ""
+    by: TileCode | None = None
     copied: tuple[tuple[int, Lanes], ...] = ()
     hoisted: tuple[tuple[int, str, str], ...] = ()
     stored: str = ""

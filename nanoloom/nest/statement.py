@@ -82,7 +82,9 @@ class Statement:
     reads at places that it computes.  inside: of a pad, what it reads where
     that is within its buffer; outside of it, it writes the number `outside`, as text,
     or what it reads there.
-    cropped: whether the buffer has other numbers where that is.
+    cropped: whether the buffer has other numbers where that is.  adds: operands that
+    are floats added to others, and do nothing else: (this one, the other), by number.
+    calls: whether a function of it has no vectors, and is called for each number.
     """
 
     name: str
@@ -98,6 +100,8 @@ class Statement:
     inside: Access | None = None
     outside: str | Access = ""
     cropped: bool = False
+    adds: tuple[tuple[int, int], ...] = ()
+    calls: bool = False
 
     @property
     def extents(self) -> tuple[Extent, ...]:

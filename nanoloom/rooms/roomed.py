@@ -16,11 +16,12 @@ import numpy as np
 
 from nanoloom.binding import deciding
 from nanoloom.errors import Error, InputError
-from nanoloom.frontend.data_dependent_outputs import trimmed
 from nanoloom.graph.data_dependent.rooms import EXACT, needed_outputs, room_inputs
+from nanoloom.interface.data_dependent_outputs import trimmed
+from nanoloom.interface.interface import Interface
 from nanoloom.runtime.given_arrays import NOWHERE
 from nanoloom.runtime.variant import Variant
-from nanoloom.source import Interface, Source
+from nanoloom.source import Source
 
 if TYPE_CHECKING:
     import onnx_ir

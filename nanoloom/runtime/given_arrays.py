@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from nanoloom.binary.table import Tensor
 from nanoloom.errors import InputError
+from nanoloom.interface.tensor import Tensor
 from nanoloom.runtime.arrays import address
 
 NOWHERE: Mapping[str, np.ndarray] = MappingProxyType({})  # all outputs are new arrays

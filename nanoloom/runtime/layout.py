@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 
-VERSION = 9  # NANOLOOM_LIBRARY_VERSION
+from nanoloom.manifest import FORMAT
+
+VERSION = FORMAT
 NO_ARRAYS = -1  # what run_arrays gives where it does nothing
 
 

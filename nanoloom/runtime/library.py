@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from nanoloom.binary.table import Element, Tensor
 from nanoloom.errors import Error
+from nanoloom.interface.tensor import Element, Tensor
 from nanoloom.runtime import layout
 from nanoloom.runtime.arena import Arena
 from nanoloom.runtime.arrays import address, empty_of

@@ -9,7 +9,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from nanoloom.cache import sealed_files
+from nanoloom import __version__, manifest, sealed_files, trusted_files
 from nanoloom.errors import Error, refused
 from nanoloom.runtime import layout
 
@@ -49,6 +49,7 @@ def load(path: Path) -> tuple[Code, layout.Library]:
             the one that was written: the system would run what is left of it.
     """
     check(path)
+    require_format(path)
     try:
         library = _loaded(path.resolve())
     except OSError as error:
@@ -60,20 +61,33 @@ def load(path: Path) -> tuple[Code, layout.Library]:
         code.release()
         hint = "compile the model with nanoloom"
         raise Error("no nanoloom library", where=str(path), hint=hint) from error
-    version = int(entry.version)
-    if version != layout.VERSION:
+    if int(entry.version) != layout.VERSION:
         code.release()
-        raise Error(
-            f"made by another version of nanoloom ({version}, this one reads "
-            f"{layout.VERSION})",
-            where=str(path),
-            hint="compile the model again",
-        )
+        raise of_another_format(path, int(entry.version))
     why = refusal(library)
     if why:
         code.release()
         raise Error(why, where=str(path))
     return code, entry
+
+
+def require_format(path: Path) -> None:
+    """Raise Error for a library whose manifest names another format: its code would
+    not even be looked at."""
+    said = manifest.read(path)
+    if said is not None and said.get("format") != layout.VERSION:
+        raise of_another_format(path, said.get("format"), said.get("nanoloom", ""))
+
+
+def of_another_format(path: Path, found: object, version: str = "") -> Error:
+    """What to say of a library that another version of nanoloom has written."""
+    whose = f"nanoloom {version}" if version else "another version of nanoloom"
+    return Error(
+        f"was made by {whose}, in format {found}; nanoloom {__version__} reads "
+        f"format {layout.VERSION}",
+        where=str(path),
+        hint="compile the model again, or install that version",
+    )
 
 
 def refusal(library: ctypes.CDLL) -> str:
@@ -85,11 +99,20 @@ def refusal(library: ctypes.CDLL) -> str:
 
 
 def check(path: Path) -> None:
-    """Raise Error for a file that is not, byte for byte, a library of nanoloom's."""
+    """Raise Error for a file that is not, byte for byte, a library of nanoloom's, or
+    that a user could have written who is not trusted."""
     try:
-        whole = sealed_files.is_whole(path)
+        others = trusted_files.others_of(path)
+        whole = None if others else sealed_files.is_whole(path)
     except OSError as error:
         raise refused("cannot load the library", error, where=str(path)) from error
+    if others:
+        raise Error(
+            f"somebody else could have written it: {others}",
+            where=str(path),
+            hint=f"copy it to a folder of yours, or name who may in "
+            f"{trusted_files.VARIABLE}",
+        )
     if whole is None:
         raise Error(
             "is no library of nanoloom, or not all of one",

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from nanoloom.interface.bounds import Bounds
 from nanoloom.runtime import layout
-from nanoloom.sizes.bounds import Bounds
 
 Shape: TypeAlias = tuple[int | str, ...]
 

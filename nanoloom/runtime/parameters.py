@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import BinaryIO
 from weakref import WeakValueDictionary
 
-from nanoloom.cache import Cache, sealed_files
-from nanoloom.cache.digest import opened
+from nanoloom import sealed_files
+from nanoloom.cache import Cache
 from nanoloom.errors import Error
+from nanoloom.file_digest import opened
 from nanoloom.runtime.mapping import Mapping
 from nanoloom.runtime.scattered_weights import ScatteredWeights
 

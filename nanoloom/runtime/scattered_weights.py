@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from nanoloom.binary.table import Space
+from nanoloom.interface.tensor import Space
 from nanoloom.runtime import layout
 from nanoloom.runtime.mapping import Mapping
 

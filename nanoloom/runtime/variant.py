@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from nanoloom.frontend.data_dependent_outputs import counted, trimmed
+from nanoloom.interface.data_dependent_outputs import counted, trimmed
 from nanoloom.runtime.given_arrays import NOWHERE, place
 from nanoloom.runtime.library import Instance, Library, run_exact
 from nanoloom.runtime.parameters import Weights, load_parameters

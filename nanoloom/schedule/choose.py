@@ -14,6 +14,7 @@ from nanoloom.schedule.library.channels_last_windows import (
     windows,
 )
 from nanoloom.schedule.library.contraction import contraction
+from nanoloom.schedule.library.decisions import with_decisions
 from nanoloom.schedule.library.dynamic_tasks import with_ends
 from nanoloom.schedule.library.fused_consumer import in_tasks_of
 from nanoloom.schedule.library.fused_product_chain import product_chain
@@ -37,7 +38,8 @@ from nanoloom.target.facts import Target
 def choose(nest: LoopNest, target: Target) -> Schedule:
     """A schedule for all of a nest, from its values and the target's facts alone."""
     made = with_ends(chosen(nest, target), nest)
-    return with_forms(with_transposes(made, nest, target), nest, target)
+    made = with_forms(with_transposes(made, nest, target), nest, target)
+    return with_decisions(made, nest, target)
 
 
 def chosen(nest: LoopNest, target: Target) -> Schedule:

@@ -7,7 +7,7 @@ of the innermost ones.  Stages are found by names (attribute nanoloom.stage).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from nanoloom.nest.contraction import bits
 from nanoloom.nest.extent import Lanes
@@ -16,11 +16,11 @@ from nanoloom.nest.loop import How, Loop, Placement
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.padding import padding
 from nanoloom.nest.statement import Statement
+from nanoloom.schedule.directives.note import Note, operation_of
 from nanoloom.schedule.inner_loops import (
     IN_MEMORY,
     at_tile,
     groups,
-    is_point,
     lhs_producers,
     order,
     outer_loops,
@@ -33,10 +33,13 @@ from nanoloom.schedule.language import (
     PrivateAccumulator,
     Schedule,
     SplitReduction,
+    Stack,
     Stationary,
     StoreAt,
     TransposeInRegisters,
+    VectorizeRest,
 )
+from nanoloom.schedule.loop_words import loop_words, width
 from nanoloom.schedule.packing import Pack
 from nanoloom.schedule.transform_writer import Scaled, Size, Steps
 
@@ -49,10 +52,9 @@ def script(schedule: Schedule, nest: LoopNest) -> str:
     writer = Writer(schedule.apply(nest), schedule)
     for directive in schedule.directives:
         match directive:
-            case Pack():
-                writer.steps.of_kernel("pack", vars(directive))
-            case Prefetch():
-                writer.steps.of_kernel("prefetch", vars(directive))
+            case Pack() | Prefetch() | Stack() | VectorizeRest():
+                word = operation_of(type(directive))
+                writer.steps.of_kernel(word, vars(directive))
             case Peel(stage, axis, at):
                 writer.steps.peel(stage, nest.stage(stage).place(axis), at)
             case SplitReduction(stage, _, parts):
@@ -87,8 +89,12 @@ class Writer:
         self.stationary = {
             d.stage: d for d in schedule.directives if isinstance(d, Stationary)
         }
-        turns = [d for d in schedule.directives if isinstance(d, TransposeInRegisters)]
-        self.turned = {d.stage: d for d in turns}
+        self.turned = {
+            d.stage: d
+            for d in schedule.directives
+            if isinstance(d, TransposeInRegisters)
+        }
+        self.notes = [d for d in schedule.directives if isinstance(d, Note)]
         self.loops_of: set[str] = set()  # stages that are loops already
         # Whose vectors are of any width: LLVM makes none for what is no stage.
         self.others: dict[int, tuple[Statement, Mapping[str, object]]] = {}
@@ -184,6 +190,7 @@ class Writer:
     def vectors(self, stage: Statement, placement: Placement) -> None:
         """What the innermost loops of a stage become."""
         if stage.name in self.kernels:
+            self.noted(stage)
             word = self.kernels[stage.name]
             values = {k: v for k, v in vars(word).items() if k != "stage"}
             self.steps.name_loops()
@@ -215,12 +222,19 @@ class Writer:
             self.steps.own("stationary", stage.name, fields_of(word, placement, stage))
         elif axes:
             self.steps.own("order", stage.name, {"axes": axes})
+        self.noted(stage)
+
+    def noted(self, stage: Statement) -> None:
+        """What is said of a stage's code beside its loops."""
+        for word in self.notes:
+            if word.stage == stage.name:
+                self.steps.own(word.word, stage.name, word.fields)
 
     def points(self, stage: Statement, placement: Placement) -> None:
         """What stands side by side or behind each other in a stage's vector code."""
         count = len(outer_loops(self.nest, placement))
         loops = [x for x in placement.loops[count:] if x.name not in placement.block]
-        for word, values in words(stage, tuple(loops)):
+        for word, values in loop_words(stage, tuple(loops)):
             self.steps.own(word, stage.name, values)
             if word == "vectorize" and stage.is_copy:
                 self.left(stage, values)
@@ -250,23 +264,6 @@ def size_of(loop: Loop, placement: Placement) -> Size:
     return Scaled(lanes, loop.step // lanes.count)
 
 
-def words(
-    stage: Statement, loops: tuple[Loop, ...]
-) -> Iterator[tuple[str, dict[str, object]]]:
-    """nanoloom's own operations for the loops of vector code, with their values."""
-    vectors = [loop for loop in reversed(loops) if loop.how is How.VECTOR]
-    for loop in (*vectors, *(x for x in loops if x not in vectors)):
-        axis = stage.place(loop.axis)
-        if isinstance(loop.trips, Lanes):
-            values = {"axis": axis, **width(loop.trips), "chains": loop.chains}
-            yield "vectorize", {**values, "form": loop.form}
-        elif loop.how is How.UNROLLED:
-            word = "unroll_and_jam" if is_point(loop) else "unroll"
-            yield word, {"axis": axis, "count": loop.trips}
-        elif loop.ahead:
-            yield "pipeline", {"axis": axis}
-
-
 def fields_of(
     word: Stationary, placement: Placement, stage: Statement
 ) -> dict[str, object]:
@@ -283,11 +280,6 @@ def fields_of(
         "resident": [number for pair in word.resident for number in pair],
         "unroll": word.unroll,
     }
-
-
-def width(lanes: Lanes) -> dict[str, object]:
-    """Of vectors, in a word's fields."""
-    return {"lanes": lanes, "scalable": lanes.scalable}
 
 
 def fetching(schedule: Schedule) -> set[tuple[str, str]]:

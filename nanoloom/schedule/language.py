@@ -15,6 +15,8 @@ from nanoloom.nest.nest import LoopNest
 from nanoloom.schedule.directives.compute_at import ComputeAt
 from nanoloom.schedule.directives.copies import CopyOperand, Hoist
 from nanoloom.schedule.directives.directive import require_directives
+from nanoloom.schedule.directives.instruction import Instruction
+from nanoloom.schedule.directives.kernel import Stack, VectorizeRest
 from nanoloom.schedule.directives.loops import (
     Reorder,
     Split,
@@ -33,8 +35,15 @@ from nanoloom.schedule.directives.reductions import (
     PrivateAccumulator,
     SplitReduction,
 )
+from nanoloom.schedule.directives.scalarize import Scalarize
 from nanoloom.schedule.directives.stationary import Stationary
 from nanoloom.schedule.directives.store_at import StoreAt
+from nanoloom.schedule.directives.sums import (
+    InitWithAddend,
+    ReduceJointly,
+    ReuseWindow,
+)
+from nanoloom.schedule.directives.tails import Balance, Tail, Versions
 from nanoloom.schedule.directives.tiles import ALL, Parallel, Tile
 from nanoloom.schedule.directives.transpose_in_registers import TransposeInRegisters
 from nanoloom.schedule.packing import Pack
@@ -61,6 +70,16 @@ Directive: TypeAlias = (
     | Hoist
     | TransposeInRegisters
     | Stationary
+    | Versions
+    | Balance
+    | Tail
+    | ReduceJointly
+    | ReuseWindow
+    | InitWithAddend
+    | Instruction
+    | Scalarize
+    | Stack
+    | VectorizeRest
 )
 
 
@@ -165,11 +184,14 @@ __all__ = [
     "ALL",
     "FIRST",
     "RESULT",
+    "Balance",
     "Candidate",
     "ComputeAt",
     "CopyOperand",
     "Directive",
     "Hoist",
+    "InitWithAddend",
+    "Instruction",
     "Nanokernel",
     "Pack",
     "Pad",
@@ -177,16 +199,23 @@ __all__ = [
     "Peel",
     "Pipeline",
     "Prefetch",
+    "ReduceJointly",
     "Reorder",
+    "ReuseWindow",
+    "Scalarize",
     "Schedule",
     "Split",
     "SplitReduction",
+    "Stack",
     "Stationary",
     "PrivateAccumulator",
     "StoreAt",
+    "Tail",
     "Tile",
     "TransposeInRegisters",
     "Unroll",
     "UnrollAndJam",
     "Vectorize",
+    "VectorizeRest",
+    "Versions",
 ]

@@ -167,7 +167,7 @@ def ranked(
     """All tiles that fit, the cheapest first.
 
     Ties go to the wider tile: fewer passes over the left operand.  ends: the last
-    panel's have only as many vectors as there are columns for (last_panel.py).
+    panel's have only as many vectors as there are columns for (`Tail`).
     """
     lanes = max(1, unit.bits // bits)
     plain = step.swaps and not step.right  # numbers as they are, as it was measured

@@ -11,6 +11,7 @@ from nanoloom.nest.nest import LoopNest
 from nanoloom.schedule.choose import choose
 from nanoloom.schedule.dataflow.recommended import Recommended
 from nanoloom.schedule.language import Nanokernel, Parallel, Schedule, Tile
+from nanoloom.schedule.library.decisions import decided_anew
 from nanoloom.target.facts import Target
 
 WEIGHED = 5  # forms that the chooser weighed, the cheapest by its prediction
@@ -31,14 +32,16 @@ def proposed(chosen: Schedule, nest: LoopNest, target: Target) -> Iterator[Sched
     """Schedules that may be legal."""
     for each in chosen.candidates[:WEIGHED]:
         yield Schedule(each.directives, each.reason)
-    yield from other_blocks(chosen, nest)
+    yield from other_blocks(chosen, nest, target)
     try:
         yield Recommended().schedule_of(nest, target)
     except Error:
         return  # it is no convolution
 
 
-def other_blocks(chosen: Schedule, nest: LoopNest) -> Iterator[Schedule]:
+def other_blocks(
+    chosen: Schedule, nest: LoopNest, target: Target
+) -> Iterator[Schedule]:
     """The schedule with one block of a task or a tile of another size."""
     for at, word in enumerate(chosen.directives):
         if not isinstance(word, Parallel | Tile):
@@ -48,7 +51,11 @@ def other_blocks(chosen: Schedule, nest: LoopNest) -> Iterator[Schedule]:
                 sizes = (*word.sizes[:place], size, *word.sizes[place + 1 :])
                 words = list(chosen.directives)
                 words[at] = replace(word, sizes=sizes)
-                yield Schedule(tuple(words), f"{word} with {size}")
+                try:
+                    made = decided_anew(tuple(words), nest, target)
+                except Error:
+                    continue  # of a loop that the others do not fit
+                yield Schedule(made, f"{word} with {size}")
 
 
 def other_sizes(

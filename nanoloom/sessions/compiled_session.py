@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from nanoloom.errors import InputError
-from nanoloom.frontend.dimension_values import bound_dims
-from nanoloom.frontend.stacked_names import parts_of
+from nanoloom.interface.dimension_values import bound_dims
+from nanoloom.interface.interface import Interface
+from nanoloom.interface.stacked_names import parts_of
 from nanoloom.open_program import OpenProgram
 from nanoloom.sessions.session import Array, Bound, Once, Session, Shapes
 from nanoloom.sessions.state_pairs import chooser_of, pairs_of, stays_of, with_sums
-from nanoloom.source import Interface
 
 if TYPE_CHECKING:
     from nanoloom.binary.assemble import Compiled

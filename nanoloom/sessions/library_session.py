@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from nanoloom.errors import InputError
-from nanoloom.frontend.expressions import evaluate
-from nanoloom.frontend.stacked_names import whole_of
+from nanoloom.interface.expressions import evaluate
+from nanoloom.interface.interface import Interface
+from nanoloom.interface.stacked_names import whole_of
 from nanoloom.runtime.library import Instance, Library
 from nanoloom.sessions.session import Array, Bound, Session, Shapes
 from nanoloom.sessions.state_pairs import of_parts, pairs_of
-from nanoloom.source import Interface
 
 
 class LoadedSession(Session):

@@ -21,13 +21,13 @@ from typing import TypeAlias
 import numpy as np
 
 from nanoloom.errors import InputError, public
-from nanoloom.frontend.inputs import check_inputs
-from nanoloom.frontend.stacked_names import Index, parts_of
+from nanoloom.interface.bounds import Bounds, require_within
+from nanoloom.interface.check_inputs import check_inputs
+from nanoloom.interface.interface import Interface
+from nanoloom.interface.stacked_names import Index, parts_of
 from nanoloom.runtime.arrays import empty
 from nanoloom.runtime.library import Instance, Library
 from nanoloom.sessions.state_pairs import StatePair, found_in, given_once
-from nanoloom.sizes.bounds import Bounds, require_within
-from nanoloom.source import Interface
 
 Array: TypeAlias = np.ndarray
 Shapes = dict[str, tuple[int, ...]]

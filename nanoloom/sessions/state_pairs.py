@@ -9,10 +9,10 @@ from typing import TypeAlias
 import numpy as np
 
 from nanoloom.errors import InputError
-from nanoloom.frontend.expressions import evaluate
-from nanoloom.frontend.stacked_names import Index, named_part
+from nanoloom.interface.expressions import evaluate
+from nanoloom.interface.interface import Interface
+from nanoloom.interface.stacked_names import Index, named_part
 from nanoloom.runtime.arrays import empty
-from nanoloom.source import Interface
 
 Array: TypeAlias = np.ndarray
 

@@ -17,7 +17,10 @@ from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
-from nanoloom.graph.operator_families import ELEMENTWISE, REDUCTIONS, words
+from nanoloom.graph.layout_effects import ONE_TO_ONE, SPATIAL
+from nanoloom.graph.operator_families import REDUCTIONS
+from nanoloom.graph.operator_spec import Family
+from nanoloom.graph.operator_specs import named
 from nanoloom.sizes import size_predicates
 from nanoloom.sizes.dynamic_refusal import NotDynamic
 from nanoloom.sizes.operators import attribute, is_alike, numbers, rank, sizes
@@ -27,15 +30,9 @@ Visits = Sequence[Visit]
 Rule = Callable[[Visits, "Rows"], bool]
 
 # Each element from those at its place: of the same row where ranks are equal.
-OF_ELEMENTS = ELEMENTWISE | words("CastLike DequantizeLinear Dropout QuantizeLinear")
+OF_ELEMENTS = ONE_TO_ONE | named(lambda spec: spec.family is Family.BY_PARAMETERS)
 # By the definition of their first input: [batch, channels, ...].
-OF_IMAGES = words(
-    """
-    AveragePool BatchNormalization Conv ConvInteger ConvTranspose DepthToSpace
-    GlobalAveragePool GlobalLpPool GlobalMaxPool GroupNormalization
-    InstanceNormalization LRN LpPool MaxPool QLinearConv SpaceToDepth
-    """
-)
+OF_IMAGES = SPATIAL | named(lambda spec: spec.family is Family.IMAGE)
 SHAPES = ("Shape", "Size")
 BATCHES = (3, 5, 7)  # samples
 # Which inputs may be numbers that are computed of shapes.

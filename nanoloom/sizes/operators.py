@@ -12,7 +12,9 @@ import onnx_ir as ir
 
 from nanoloom.graph.conditions import keeps_running
 from nanoloom.graph.data_dependent.trips import TRIPS
-from nanoloom.graph.operator_families import ELEMENTWISE, REDUCTIONS, words
+from nanoloom.graph.operator_families import ELEMENTWISE, REDUCTIONS
+from nanoloom.graph.operator_spec import Sizes
+from nanoloom.graph.operator_specs import named
 from nanoloom.sizes.dynamic_refusal import NotDynamic
 from nanoloom.sizes.dynamic_slices import cut, require_floor
 from nanoloom.sizes.fit_floors import Samples
@@ -30,26 +32,7 @@ from nanoloom.sizes.visited_numbers import (
 Rule = Callable[[Sequence[Visit], Set[str], Samples], Limits]
 
 # Each element from those at its place, whole axes, or only moved: for any sizes.
-ANY = (
-    ELEMENTWISE
-    | REDUCTIONS
-    | words(
-        """
-    ArgMax ArgMin ArrayFeatureExtractor BatchNormalization Bernoulli Binarizer CastLike
-    Concat ConstantOfShape CountedTopK CumSum DequantizeLinear Det Dropout
-    DynamicQuantizeLinear Einsum Expand EyeLike FeatureVectorizer Flatten GRU Gemm
-    GlobalAveragePool GlobalLpPool GlobalMaxPool GridSample GroupNormalization Hardmax
-    If Imputer InstanceNormalization LSTM LabelEncoder LayerNormalization
-    LinearClassifier LinearRegressor LogSoftmax LpNormalization MatMul MatMulInteger
-    MaxRoiPool MeanVarianceNormalization Normalizer OneHot OneHotEncoder
-    OptionalGetElement OptionalHasElement Places QLinearMatMul QuantizeLinear
-    RMSNormalization RNN RandomNormalLike RandomUniformLike Range Reshape
-    ReverseSequence RoiAlign SVMClassifier SVMRegressor SameSize Scaler Scan Shape
-    Shrink Size Softmax SortedSlices Squeeze Suppressed TensorScatter Tile Transpose
-    TreeEnsemble TreeEnsembleClassifier TreeEnsembleRegressor Trilu Unsqueeze
-    """
-    )
-)
+ANY = ELEMENTWISE | REDUCTIONS | named(lambda spec: spec.sizes is Sizes.ANY)
 
 
 def limits(visits: Sequence[Visit], kept: Set[str], samples: Samples) -> Limits:

@@ -9,24 +9,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nanoloom.graph.operator_families import words
+from nanoloom.graph.operator_spec import OfSizes
+from nanoloom.graph.operator_specs import named
 from nanoloom.sizes.dynamic_refusal import NotDynamic
 from nanoloom.sizes.polynomial import Dims, found
 from nanoloom.sizes.sample_walk import Visit
 
 # Polynomials of their inputs, or only moved.
-WHOLE = words(
-    """
-    Add Cast CastLike Concat Flatten Identity Mul Neg Reshape Shape Size Squeeze Sub
-    Sum Transpose Unsqueeze
-    """
-)
+WHOLE = named(lambda spec: spec.of_sizes is OfSizes.POLYNOMIAL)
 # Only moved, where the inputs from the second on say the same for all sizes.
-MOVED = words(
-    """
-    Expand Gather GatherElements GatherND ReduceProd ReduceSum Slice Split Tile
-    """
-)
+MOVED = named(lambda spec: spec.of_sizes is OfSizes.MOVED)
 
 
 def is_right(visits: Sequence[Visit], samples: Sequence[Dims]) -> bool:

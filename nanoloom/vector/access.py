@@ -52,6 +52,11 @@ class Operand:
         return list(self.indexing.results)
 
     @cached_property
+    def terms(self) -> list[tuple[ir.AffineExpr, tuple[int, ...]]]:
+        """An expression for each index, with the loop dimensions that it is of."""
+        return [(expr, tuple(sorted(dims_of(expr)))) for expr in self._results]
+
+    @cached_property
     def _accesses(self) -> dict[int, Access]:
         return {}
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from nanoloom.kernels.body_facts import is_call
 from nanoloom.mlir import arith, ir, llvm, memref, vector
 from nanoloom.nest.extent import Lanes
 from nanoloom.nest.reduction import WIDENING
-from nanoloom.nest.statement import SIMPLE_MATH
 from nanoloom.vector.access import index
+from nanoloom.vector.body_steps import BodyStep
 from nanoloom.vector.lane_values import Lane, LaneValue, Uniform, Vector
 from nanoloom.vector.scalable_gather import gathered, linear
 from nanoloom.vector.table_lookups import byte_of, is_table, lookup
@@ -40,15 +41,10 @@ def is_vectorizable(block: ir.Block, dim: int) -> bool:
             continue
         if not name.startswith(LANEWISE):
             return False
-        if name.startswith("math.") and not has_vector_math(operation):
+        if is_call(op):
             return False
         varying.update(operation.results)
     return True
-
-
-def has_vector_math(op: ir.Operation) -> bool:
-    """f32 functions are expanded into polynomials, others become scalar calls."""
-    return op.name in SIMPLE_MATH or isinstance(op.results[0].type, ir.F32Type)
 
 
 @dataclass
@@ -89,17 +85,34 @@ class VectorBody:
 
     def emit(self, block: ir.Block) -> list[LaneValue]:
         """Emit the body's operations; gives what it yields."""
-        for op in block.operations:
-            operation = op.operation
-            if operation.name == "linalg.yield":
-                return [self.lookup(v) for v in operation.operands]
-            given = tuple(self.lookup(v) for v in operation.operands)
-            key = operation, given, self.mask
-            if operation.name == "linalg.index" or key not in self.once.made:
-                self.once.made[key] = self.operation(operation)
-            made = self.once.made[key]
-            self.values.update(zip(operation.results, made, strict=True))
+        for step in self.once.steps(block, self.sums):
+            given = tuple(self.lookup(v) for v in step.operands)
+            if step.is_product:
+                self.widened(given)
+                continue
+            if step.name == "linalg.yield":
+                return list(given)
+            made = self.made(step, given)
+            self.values.update(zip(step.results, made, strict=True))
         raise AssertionError("a body without a yield")
+
+    def made(self, step: BodyStep, given: tuple[LaneValue, ...]) -> list[LaneValue]:
+        """What an operation of the body becomes, once for points that give the same.
+
+        No sum has the same twice; with products it is computed in one rounding.
+        """
+        if step.is_fused:
+            return [Vector(vector.fma(*(self.vector(x) for x in given)))]
+        key = step, given, self.mask
+        if step.name == "linalg.index" or key not in self.once.made:
+            self.once.made[key] = self.operation(step.operation)
+        return self.once.made[key]
+
+    def widened(self, factors: Sequence[LaneValue]) -> None:
+        """The vectors that a product is of, where it would be computed by itself."""
+        if not all(isinstance(x, Uniform) for x in factors):
+            for x in factors:
+                self.vector(x)
 
     def operation(self, op: ir.Operation) -> list[LaneValue]:
         if op.name == "arith.constant":
@@ -121,10 +134,6 @@ class VectorBody:
             starts = [x.start if isinstance(x, Lane) else x.value for x in operands]  # type: ignore[union-attr]
             return [Lane(arith.addi(*starts))]
         wide = self.wide(op, operands)
-        if op.name == "arith.addf" and self.sums:
-            fused = self.multiply_add(op)
-            if fused is not None:
-                return [fused]
         kinds = [str(value.type) for value in (*op.operands, *op.results)]
         narrows = op.name == "arith.trunci" and kinds == ["i64", "i32"]
         if narrows and not self.lanes.scalable:
@@ -151,18 +160,6 @@ class VectorBody:
                 return [choice, self.vector(yes), self.vector(no)]
             case _:
                 return [self.vector(x) for x in operands]
-
-    def multiply_add(self, op: ir.Operation) -> LaneValue | None:
-        """sum + a * b in one rounding, None for other additions."""
-        found = [v for v in op.operands if v not in self.sums]
-        if len(found) != 1 or isinstance(found[0].owner, ir.Block):
-            return None
-        (product,) = found
-        if product.owner.name != "arith.mulf" or len(list(product.uses)) != 1:
-            return None
-        (sum_,) = [v for v in op.operands if v in self.sums]
-        left, right = (self.vector(self.lookup(v)) for v in product.owner.operands)
-        return Vector(vector.fma(left, right, self.vector(self.lookup(sum_))))
 
     def lookup(self, value: ir.Value) -> LaneValue:
         """A value of the body, or one from around the generic."""

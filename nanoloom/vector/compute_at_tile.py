@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
+from nanoloom.errors import Error
 from nanoloom.kernels.linalg_query import body, input_count, map_dims
 from nanoloom.mlir import ir
 from nanoloom.vector.access import SECOND, Access
@@ -18,7 +19,7 @@ from nanoloom.vector.inlined_producers import InlinedProducer
 from nanoloom.vector.read_guarded import read_guarded
 from nanoloom.vector.reduction_init import HARMLESS, SAME, fill_of, root
 from nanoloom.vector.register_tile import RegisterTile
-from nanoloom.vector.vectorize import AT_TILE
+from nanoloom.vector.vectorize import AT_TILE, INIT
 
 Plan = Callable[[ir.OpView], RegisterTile | None]
 
@@ -157,12 +158,23 @@ def compute_at_tile(
 
 
 def begun_once(strip: RegisterTile, tile: ComputedTile) -> RegisterTile:
-    """A generic whose sums begin with what it adds to them, if it alone reads them."""
+    """A generic whose sums begin with what it adds to them, where that is said."""
     read = [by for each in tile.plans for by in tile.served(each).values()]
+
+    def begins(number: int, source: InlinedProducer) -> int | None:
+        if INIT not in source.made_by.attributes:
+            return None
+        alone = read.count(source.made_by) == 1
+        found = init_with_bias(strip, number, source.strip) if alone else None
+        if found is None:
+            raise Error(
+                "a sum is to begin with what its reader adds, and that adds nothing "
+                "from memory to it alone"
+            )
+        return found
+
     sources = {
-        number: replace(source, begins=init_with_bias(strip, number, source.strip))
-        if read.count(source.made_by) == 1
-        else source
+        number: replace(source, begins=begins(number, source))
         for number, source in strip.sources.items()
     }
     return replace(strip, sources=sources)

@@ -13,18 +13,20 @@ from typing import Any
 from nanoloom.errors import Error
 from nanoloom.mlir import ir, run_pipeline
 from nanoloom.nest.extent import Lanes
+from nanoloom.nest.nest import LoopNest
 from nanoloom.schedule.families import FAMILIES, SME
-from nanoloom.schedule.language import Nanokernel, Prefetch
+from nanoloom.schedule.language import Nanokernel, Prefetch, Stack, VectorizeRest
 from nanoloom.schedule.packing import Pack
 from nanoloom.target.facts import Target
 from nanoloom.vector import vectorize as marks
 from nanoloom.vector.copy_operand import copy_operand, hoist_copy
 from nanoloom.vector.fold_full_slices import fold_full_slices
-from nanoloom.vector.nanokernel import row_versions
+from nanoloom.vector.nanokernel import partial_tiles
 from nanoloom.vector.nanokernel.amx import panels
 from nanoloom.vector.nanokernel.sme import product as outer
 from nanoloom.vector.nanokernel.tile import epilogue
 from nanoloom.vector.nanokernel.tile.fit import require_contraction, require_fit
+from nanoloom.vector.nanokernel.tile.require_directives import require_tails
 from nanoloom.vector.nanokernel.tile.tile import tile_of
 from nanoloom.vector.pack import require_packed_reads, use_packed_argument
 from nanoloom.vector.packed_reads import read_packed
@@ -40,6 +42,7 @@ from nanoloom.vector.transform_ops import Meaning, apply_script
 from nanoloom.vector.vector_copies import copies_of_stages
 
 CLEAN = ("canonicalize", "cse")
+NO_STAGES = LoopNest((), (), ())
 
 
 # What words on a stage do, with their fields as arguments.
@@ -56,6 +59,14 @@ ON_STAGES: Mapping[str, Callable[..., None]] = MappingProxyType({
     "order": marks.order_stage,
     "at_tile": marks.at_tile_stage,
     "stationary": marks.stationary_stage,
+    "versions": marks.noting(marks.VERSIONS),
+    "balance": marks.noting(marks.BALANCE),
+    "tail": marks.noting(marks.TAIL),
+    "scalarize": marks.noting(marks.SCALAR),
+    "reduce_jointly": marks.noting(marks.JOINT),
+    "reuse_window": marks.noting(marks.REUSE),
+    "use_instruction": marks.instruction_stage,
+    "init_with_addend": marks.noting(marks.INIT),
 })  # fmt: skip
 
 
@@ -63,7 +74,8 @@ ON_STAGES: Mapping[str, Callable[..., None]] = MappingProxyType({
 class Directives:
     """What a script says of a kernel's operands and copies, and of its nanokernels.
 
-    widths: of copies, by the bits of a number.
+    widths: of copies, by the bits of a number.  stack: bytes of temporaries that are on
+    it.  rest: bits of scalable registers of what is no stage, 0 for plain loops.
     """
 
     target: Target
@@ -71,6 +83,8 @@ class Directives:
     prefetches: dict[int, Prefetch] = field(default_factory=dict[int, Prefetch])
     widths: dict[int, Lanes] = field(default_factory=dict[int, Lanes])
     nanokernels: list[Nanokernel] = field(default_factory=list[Nanokernel])
+    stack: int = 0
+    rest: int = 0
 
     @property
     def meanings(self) -> Mapping[str, Meaning]:
@@ -79,6 +93,8 @@ class Directives:
             "nanokernel": self.nanokernel,
             "pack": self.pack,
             "prefetch": self.prefetch,
+            "stack": self.set_stack,
+            "vectorize_rest": self.set_rest,
             "whole_slices": lambda op, _: fold_full_slices(op),
             "copies": self.with_fields(copies_of_stages(self.widths)),
             "vectorize": self.with_fields(self.vectorize),
@@ -105,6 +121,16 @@ class Directives:
     def vectorize(self, op: ir.OpView, form: str, **fields: int) -> None:
         marks.vectorize_stage(op, **fields, form=form)
         self.target.require_form(form)
+
+    def set_stack(self, _: ir.OpView, fields: dict[str, int]) -> None:
+        Stack(**fields).apply(NO_STAGES)
+        self.stack = fields["bytes"]
+
+    def set_rest(self, _: ir.OpView, fields: dict[str, int]) -> None:
+        VectorizeRest(**fields).apply(NO_STAGES)
+        if not self.target.vector.scalable:
+            raise Error(f"no vectors of {self.target} are as wide as the machine says")
+        self.rest = fields["bits"]
 
     def pack(self, op: ir.OpView, fields: dict[str, Any]) -> None:
         self.packings.append(Pack(**fields))
@@ -137,12 +163,13 @@ def lower(
     shape = require_contraction(op)
     require_fit(op, shape, plan, target)
     with ir.InsertionPoint(op), op.operation.location:
-        tile = row_versions.balanced(tile_of(op, shape, plan, prefetches))
+        tile = partial_tiles.balanced(tile_of(op, shape, plan, prefetches))
+        require_tails(tile)
         if plan.family == SME.name:
             outer.use_outer_products(op, shape, plan, tile.row)
             return
         if FAMILIES[plan.family].tiles:
             panels.use_panels(op, shape, plan, tile.row)
             return
-        sums = row_versions.accumulate(tile, target)
+        sums = partial_tiles.accumulate(tile, target)
         epilogue.finish(tile, sums)

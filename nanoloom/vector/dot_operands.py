@@ -49,7 +49,7 @@ class DotOperands:
     def group(self, point: Point, at: ir.Value, once: ValueCache) -> ir.Value:
         """The group that begins at a point."""
         del at
-        key = self.use, self.strip.place(self.number, point)
+        key = self.use, self.strip.place(self.number, point, once)
         if key not in once.made:
             x = self.strip.inputs[self.number]
             group = ir.VectorType.get([self.count], self.kind.element_type)
@@ -66,7 +66,7 @@ class DotOperands:
 
         at: its step of the sum.
         """
-        key = self.use, self.strip.place(self.number, point)
+        key = self.use, self.strip.place(self.number, point, once)
         if key not in once.made:
             x = self.strip.inputs[self.number]
             bits = ir.IntegerType.get_signless(LANE // self.narrow)

@@ -26,7 +26,7 @@ from nanoloom.vector.lane_values import Vector
 from nanoloom.vector.nanokernel.instructions import emit_with
 from nanoloom.vector.tile_points import Point
 from nanoloom.vector.value_cache import ValueCache
-from nanoloom.vector.vectorize import VectorPlan
+from nanoloom.vector.vector_plan import VectorPlan
 
 if TYPE_CHECKING:
     from nanoloom.vector.register_tile import RegisterTile
@@ -45,6 +45,7 @@ class LaneSteps:
     depth: int
     group: int
     woven: bool = False
+    name: str = LANE_PRODUCT.name
 
     def begun(
         self, strip: RegisterTile, points: list[Point], start: list[ir.Value]
@@ -74,7 +75,7 @@ class LaneSteps:
         numbers = [self.numbers(strip, point, once) for point in here]
         for lane in range(self.group):
             steps = [p.moved(self.depth, add(at, index(lane))) for p in points]
-            for column in columns(strip, self.right, steps):
+            for column in columns(strip, self.right, steps, once):
                 right = strip.lanes_of(self.right, steps[column[0]], once)
                 assert isinstance(right, Vector)
                 for n in column:
@@ -85,7 +86,7 @@ class LaneSteps:
 
     def numbers(self, strip: RegisterTile, point: Point, once: ValueCache) -> ir.Value:
         """A row's of all steps of a group, in every 128 bits of a register."""
-        key = REPEATED_QUAD, strip.place(self.left, point)
+        key = REPEATED_QUAD, strip.place(self.left, point, once)
         if key not in once.made:
             x = strip.inputs[self.left]
             few = ir.VectorType.get([self.group], x.element)
@@ -99,11 +100,13 @@ class LaneSteps:
         return found.value
 
 
-def columns(strip: RegisterTile, right: int, points: list[Point]) -> list[list[int]]:
+def columns(
+    strip: RegisterTile, right: int, points: list[Point], once: ValueCache
+) -> list[list[int]]:
     """The points of each vector of the right operand, by their numbers."""
     found: dict[Hashable, list[int]] = {}
     for number, point in enumerate(points):
-        found.setdefault(strip.place(right, point), []).append(number)
+        found.setdefault(strip.place(right, point, once), []).append(number)
     return list(found.values())
 
 

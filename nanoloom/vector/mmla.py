@@ -45,6 +45,10 @@ class MatrixSteps:
     woven: bool = True
 
     @property
+    def name(self) -> str:
+        return self.use.dot.name
+
+    @property
     def group(self) -> int:
         """Steps of the sum that are one."""
         return self.use.dot.group

@@ -13,6 +13,7 @@ from nanoloom.vector.body import read
 from nanoloom.vector.extending_casts import extended
 from nanoloom.vector.lane_values import LaneValue, Uniform, Vector
 from nanoloom.vector.scalable_gather import Strided
+from nanoloom.vector.value_cache import ValueCache
 from nanoloom.vector.widths import vector_type
 
 if TYPE_CHECKING:
@@ -20,10 +21,13 @@ if TYPE_CHECKING:
     from nanoloom.vector.tile_points import Point
 
 
-def load_operand(strip: RegisterTile, number: int, point: Point) -> LaneValue:
+def load_operand(
+    strip: RegisterTile, number: int, point: Point, once: ValueCache | None = None
+) -> LaneValue:
     """An input of a strip at a point."""
     x, dim = strip.inputs[number], strip.dim
-    at, access = x.indices(point.ivs), x.access(dim)
+    at = [i.value for i in (once or ValueCache()).indices(x, point.ivs)]
+    access = x.access(dim)
     if access is Access.UNIFORM:
         return Uniform(load_scalar(strip, number, memref.load(x.buffer, at)))
     kind = vector_type(strip.lanes, x.element)

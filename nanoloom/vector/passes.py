@@ -60,13 +60,16 @@ from nanoloom.vector.vectorize_plain_loops import vectorize_plain_loops
 class Work:
     """A kernel on its way.
 
-    said: of its script.  phases: their names and numbers of tasks, COUNTED where sizes
-    decide.  arena_bytes: of each tensor between phases, an argument behind the results.
+    said: of its script.  strict: what that says and cannot be is an error, also where
+    loops are as right without it.  phases: their names and numbers of tasks, COUNTED
+    where sizes decide.  arena_bytes: of each tensor between phases, an argument behind
+    the results.
     """
 
     module: ir.Module
     target: Target
     said: Directives
+    strict: bool = False
     phases: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
     arena_bytes: tuple[int, ...] = ()
 
@@ -107,8 +110,8 @@ def copies_to_loops(work: Work) -> None:
 
 
 def note_vectors(work: Work) -> None:
-    """What the script says nothing of gets the vectors of its copies."""
-    vectorize_plain_loops(work.module, work.said.widths)
+    """What is no stage gets the vectors that the script says of the rest."""
+    vectorize_plain_loops(work.module, work.said.rest)
 
 
 def note_phases(work: Work) -> None:
@@ -153,7 +156,7 @@ PASSES = (
     Pass(store_masked, (NO_MATRIX_TILES,)),
     Pass(lambda w: write_out_places(w.module), (NO_COPIES,), (NO_PLACES_IN_BODIES,)),
     Pass(
-        lambda w: vectorize_loops(w.module, w.target),
+        lambda w: vectorize_loops(w.module, w.target, strict=w.strict),
         (NO_COPIES, NO_MATRIX_TILES, NO_PLACES_IN_BODIES),
         (NO_GENERICS,),
     ),
@@ -161,7 +164,7 @@ PASSES = (
     Pass(lambda w: use_extremes(w.module, w.target), (NO_GENERICS,)),
     Pass(lambda w: use_number_products(w.module, w.target), (NO_GENERICS,)),
     Pass(
-        lambda w: place_temporaries(w.module),
+        lambda w: place_temporaries(w.module, w.said.stack),
         (OF_KNOWN_SIZE, NO_GENERICS),
         (NO_ALLOCATIONS,),
     ),

@@ -16,7 +16,7 @@ from nanoloom.kernels.linalg_query import all_dims
 from nanoloom.mlir import arith, ir, memref, vector
 from nanoloom.nest.extent import ONE, Lanes
 from nanoloom.vector import inlined_producers as producers
-from nanoloom.vector.access import Access, Operand, add, index, written
+from nanoloom.vector.access import Access, Operand, add, index
 from nanoloom.vector.body import VectorBody, gathers, read, takes_any
 from nanoloom.vector.extents import size
 from nanoloom.vector.guarded_operand import GuardedOperand
@@ -38,16 +38,17 @@ NOTHING: Mapping[int, ir.Value] = MappingProxyType({})
 class RegisterTile:
     """A generic on buffers with its vector dimension.
 
-    order: of the dimensions, outermost first, also of the points in a tile.  unrolled:
-    of dimensions of a sum, how many steps stand behind each other, 0 for all.  jam: of
+    order: of the dimensions, outermost first, also of the points in a tile. unrolled:
+    of dimensions of a sum, how many steps stand behind each other, 0 for all. jam: of
     dimensions, how many points are computed at once, of the vector dimension so many
-    vectors.  masks: of these, by their numbers.  starts: the number that each output
-    starts from, None to read it.  fuses: products are added in one rounding.  ahead:
-    dimensions whose next round is loaded while one computes.  sources: of inputs, by
-    number, what computes them at the tile.  dots: what adds several steps of a sum at
-    once.  near: places of lanes are counted in 32 bits.  halves: types of 16 bits whose
-    products the target adds to f32.  partial: vectors of a known width can be loaded in
-    part.  guarded: what a pad reads.  early: points are written between products.
+    vectors. masks: of these, by their numbers. starts: the number that each output
+    starts from, None to read it. fuses: products are added in one rounding. ahead:
+    dimensions loaded a round ahead. sources: of inputs, by number, what computes them
+    at the tile. dots: what adds several steps of a sum at once. near: places of lanes
+    are counted in 32 bits. halves: types of 16 bits whose products the target adds to
+    f32. partial: vectors of a known width can be loaded in part. guarded: what a pad
+    reads. early: points are written between products. reuses: steps of sums are in the
+    order of places read.
     """
 
     block: ir.Block
@@ -70,6 +71,7 @@ class RegisterTile:
     partial: bool
     guarded: GuardedOperand | None
     early: bool
+    reuses: bool
 
     @property
     def reduced(self) -> list[int]:
@@ -134,8 +136,9 @@ class RegisterTile:
             self.finish(points[which : which + 1], step, replace(once, added=None))
 
         one = self.early and not self.reduced and producers.sums_at_tile(self) == 1
-        begun = replace(once, added=write) if one else once
-        producers.compute_sums(self, points, begun)
+        producers.compute_sums(
+            self, points, replace(once, added=write) if one else once
+        )
         self.finish([p for n, p in enumerate(points) if n not in written], step, once)
 
     def finish(self, points: list[Point], step: Step, once: ValueCache) -> None:
@@ -149,8 +152,8 @@ class RegisterTile:
         self, points: list[Point], step: Step, once: ValueCache, start: list[ir.Value]
     ) -> list[ir.Value]:
         """The results of some points together; start: what they begin with, or []."""
-        begin = start or [self.started(x, p) for p in points for x in self.outputs]
-        return summed(self, points, begin, step, once)
+        start = start or [self.started(x, p) for p in points for x in self.outputs]
+        return summed(self, points, start, step, once)
 
     def write(self, value: ir.Value, x: Operand, point: Point) -> None:
         at = x.indices(point.ivs)
@@ -174,7 +177,7 @@ class RegisterTile:
         """Run the reduction loops with the results as loop-carried vectors."""
         if not dims:
             return inner(points, values, once)
-        x = shared_operand(self, dims)
+        x = shared_operand(self, dims) if self.reuses else None
         if x is not None:
             return written_out(self, x, dims, points, values, inner, once)
         dim, *rest = dims
@@ -205,14 +208,13 @@ class RegisterTile:
         known: Mapping[int, ir.Value] = NOTHING,
     ) -> list[ir.Value]:
         """The body at every point; values: the results so far, a point's together."""
-        count = len(self.outputs)
-        made: list[ir.Value] = []
-        for number, point in enumerate(points):
-            sofar = values[number * count : (number + 1) * count]
+        count, made = len(self.outputs), list[ir.Value]()
+        for n, point in enumerate(points):
+            sofar = values[n * count : (n + 1) * count]
             made += self.compute(point, sofar, once, known)
             if once.passed is not None:
                 along = self.read_along(*self.ahead)
-                once.passed([self.place(n, point) for n in along])
+                once.passed([self.place(n, point, once) for n in along])
         return [*made, *values[len(points) * count :]]
 
     def compute(
@@ -240,8 +242,7 @@ class RegisterTile:
                 emitter.values[argument] = Vector(known[number])
             elif list(argument.uses):
                 emitter.values[argument] = self.lanes_of(number, point, once)
-        for argument, value in zip(sums, sofar, strict=True):
-            emitter.values[argument] = Vector(value)
+        emitter.values |= zip(sums, map(Vector, sofar), strict=True)
         return [emitter.vector(v) for v in emitter.emit(self.block)]
 
     def started(self, x: Operand, point: Point) -> ir.Value:
@@ -269,22 +270,22 @@ class RegisterTile:
             return Uniform(x.buffer)
         if number in self.sources:
             return self.sources[number].value(self, number, point, once)
-        place = self.place(number, point)
+        place = self.place(number, point, once)
         if place not in once.read:
-            once.read[place] = load_operand(self, number, point)
+            once.read[place] = load_operand(self, number, point, once)
         return once.read[place]
 
     def vector_of(self, number: int, point: Point, once: ValueCache) -> ir.Value:
         """The same as a vector."""
-        value = self.lanes_of(number, point, once)
-        return VectorBody(self.lanes, self.dim, [], point.mask, once).vector(value)
+        emitter = VectorBody(self.lanes, self.dim, [], point.mask, once)
+        return emitter.vector(self.lanes_of(number, point, once))
 
-    def place(self, number: int, point: Point) -> Hashable:
+    def place(self, number: int, point: Point, once: ValueCache) -> Hashable:
         """What an input at a point is known by."""
         x = self.inputs[number]
         access = x.access(self.dim)
         mask = None if access is Access.UNIFORM else point.mask
-        at = tuple(written(i) for i in x.indices(point.ivs))
+        at = tuple(i.known_as for i in once.indices(x, point.ivs))
         return x.buffer, access, mask, at
 
     def read_along(self, *dims: int) -> list[int]:

@@ -17,7 +17,6 @@ from nanoloom.mlir import function_named, ir, memref, named
 from nanoloom.vector.access import function_around
 from nanoloom.vector.temporaries import LINE, bytes_of
 
-STACK_BYTES = 16 * 1024  # of all temporaries of a phase that lie on the stack
 LOOPS = ("scf.for", "scf.while", "scf.forall", "scf.parallel")
 MADE = ("memref.alloc", "memref.alloca")
 SCRATCH = "_scratch"  # behind a phase's name: a function that says how much it wants
@@ -26,10 +25,11 @@ SAME = ("memref.subview", "memref.view", "memref.cast", "memref.collapse_shape",
         "memref.expand_shape", "memref.reinterpret_cast", "arith.select")  # fmt: skip
 
 
-def place_temporaries(module: ir.Module) -> None:
+def place_temporaries(module: ir.Module, stack: int) -> None:
     """Every allocation to the beginning of its function, or out of it.
 
-    None for what has stayed in registers.
+    None for what has stayed in registers.  stack: bytes of a phase's temporaries that
+    lie on the stack.
     """
     for function in module.body.operations:
         for op in reversed(named(function, *MADE, *SAME)):
@@ -39,10 +39,10 @@ def place_temporaries(module: ir.Module) -> None:
         used = 0
         if IN_FRONT in function.operation.attributes:
             put_in_front(function)
-            used = STACK_BYTES
+            used = stack
         for op in made:
             used += room_for(op)
-            (to_stack if used <= STACK_BYTES else to_scratch)(op, function)
+            (to_stack if used <= stack else to_scratch)(op, function)
 
 
 def ask_in_front(op: ir.OpView, size: int) -> None:

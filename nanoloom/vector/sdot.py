@@ -39,10 +39,10 @@ from nanoloom.vector.lane_values import Vector
 from nanoloom.vector.mmla import MatrixSteps
 from nanoloom.vector.nanokernel.k_groups import interleaved_panel
 from nanoloom.vector.operand_loads import load_operand
-from nanoloom.vector.stationary.dot_products import adds_products
+from nanoloom.vector.stationary.dot_products import adds_products, refuse_instruction
 from nanoloom.vector.tile_points import Point, Step
 from nanoloom.vector.value_cache import ValueCache
-from nanoloom.vector.vectorize import VectorPlan
+from nanoloom.vector.vector_plan import VectorPlan
 from nanoloom.vector.widths import vector_type
 
 if TYPE_CHECKING:
@@ -62,6 +62,10 @@ class DotSteps:
     right: int
     depth: int
     woven: bool
+
+    @property
+    def name(self) -> str:
+        return self.use.dot.name
 
     @property
     def group(self) -> int:
@@ -134,7 +138,9 @@ class DotSteps:
         """Rows of the right operand as registers with a group of each column."""
         kind = self.bytes_of(strip)
         rows = GroupedRows(strip, self.right, self.depth, self.group, kind)
-        where = rows.place(point) if self.woven else strip.place(self.right, point)
+        where = (
+            rows.place(point) if self.woven else strip.place(self.right, point, once)
+        )
         key = self.use, where
         if key not in once.made:
             made = (
@@ -169,8 +175,24 @@ SeveralSteps = DotSteps | LaneSteps | MatrixSteps
 def dot_steps(
     op: Op, plan: VectorPlan, strip: RegisterTile, target: Target
 ) -> SeveralSteps | None:
-    """The instruction for a stage of scalable vectors along its columns; None where
-    nothing multiplies groups, or none of them lies together."""
+    """The steps of the instruction that a stage of scalable vectors along its columns
+    is to have; None where none is said.
+
+    Raises Error where it does not multiply what lies so.
+    """
+    if not plan.instruction or iterators(op)[plan.axis] == "reduction":
+        return None
+    found = steps_of(op, plan, strip, target)
+    if found is None or found.name != plan.instruction:
+        refuse_instruction(plan.instruction)
+    return found
+
+
+def steps_of(
+    op: Op, plan: VectorPlan, strip: RegisterTile, target: Target
+) -> SeveralSteps | None:
+    """The steps that some instruction adds at once, None where nothing multiplies
+    groups, or none of them lies together."""
     if not plan.lanes.scalable or iterators(op)[plan.axis] == "reduction":
         return None
     if not adds_products(op) or len(strip.inputs) != 2:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from nanoloom.kernels.linalg_query import dims_of
 from nanoloom.mlir import ir
-from nanoloom.vector.access import Operand, constant_of, index, parts
+from nanoloom.vector.access import Operand, constant_of, index
 from nanoloom.vector.guarded_operand import GuardedOperand
 from nanoloom.vector.value_cache import ValueCache
 
@@ -72,7 +72,7 @@ def written_out(
             steps.append((which, point))
     made, count = list(values), len(strip.outputs)
     left = Counter(which for which, _ in steps)
-    for which, point in sorted(steps, key=lambda step: place_of(x, step[1])):
+    for which, point in sorted(steps, key=lambda step: place_of(x, step[1], once)):
         mine = slice(which * count, (which + 1) * count)
         made[mine] = inner([point], made[mine], once)
         left[which] -= 1
@@ -81,6 +81,6 @@ def written_out(
     return made
 
 
-def place_of(x: Operand, point: Point) -> list[int]:
+def place_of(x: Operand, point: Point, once: ValueCache) -> list[int]:
     """Where a point reads an operand, from where its tile begins."""
-    return [parts(at)[1] for at in x.indices(point.ivs)]
+    return [at.number for at in once.indices(x, point.ivs)]

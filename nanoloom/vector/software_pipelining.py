@@ -233,8 +233,9 @@ def in_all_steps(
 
 def of_points(strip: RegisterTile, dim: int, points: Sequence[Point]) -> Round:
     """What some points read that changes with a dimension."""
+    once = ValueCache()
     return [
-        (strip.place(number, point), partial(load_operand, strip, number, point))
+        (strip.place(number, point, once), partial(load_operand, strip, number, point))
         for point in points
         for number in strip.read_along(dim)
     ]

@@ -34,12 +34,15 @@ class Vectorized:
     arena_bytes: tuple[int, ...] = ()
 
 
-def vectorize(module: ir.Module, script: str, target: Target) -> Vectorized:
+def vectorize(
+    module: ir.Module, script: str, target: Target, *, strict: bool = False
+) -> Vectorized:
     """Apply a schedule.
 
-    Raises Error, with the script's line, where a step does not parse, apply or fit.
+    strict: of a user's, who learns of vectors that there cannot be.  Raises Error, with
+    the script's line, where a step does not parse, apply or fit.
     """
-    work = Work(module, target, Directives(target))
+    work = Work(module, target, Directives(target), strict)
     tile(module, script, work.said)
     for each in PASSES:
         each.run(work)

@@ -90,15 +90,6 @@ def require_left_out(module: ir.Module) -> None:
             )
 
 
-def require_taken(op: Op) -> None:
-    """Error if a generic on buffers, which nothing has taken, is to be in registers."""
-    if is_kept(op):
-        raise Error(
-            "a stage is to be stored in registers, and what reads it cannot take it "
-            "from there"
-        )
-
-
 def require_room(op: Op, points: int, lanes: int, unit: VectorUnit) -> None:
     """Error if a tile of so many vectors is to be in registers and there are fewer."""
     output = outputs(op)[0]

@@ -20,9 +20,9 @@
     "nanoloom.stationary"(%stage) {anchor, points, sums, resident, unroll}
     "nanoloom.scaled"(%stage, %lanes) {vectors} -> %size
 
-Their attributes are the fields of the directives in schedule/language.py.  How wide
-vectors are is a parameter of the script, which all operations with such vectors read,
-and tiles of them: one number decides.
+and those of transform_notes.py.  Their attributes are the fields of the directives in
+schedule/language.py.  How wide vectors are is a parameter of the script, which all
+operations with such vectors read, and tiles of them: one number decides.
 """
 
 # No postponed annotations here: ext reads the fields' types when the class is made.
@@ -30,6 +30,7 @@ from typing import Any
 
 from nanoloom.mlir import ext, ir, transform_dialect
 from nanoloom.vector.dialect import Dialect
+from nanoloom.vector.transform_notes import NOTES
 
 
 class PackOp(Dialect.Operation, name="pack"):
@@ -231,6 +232,7 @@ OPERATIONS = (
     HoistOp,
     PadOp,
     StationaryOp,
+    *NOTES,
 )
 FIELDS: dict[type[Any], tuple[str, ...]] = {
     kind: tuple(name for name in kind.__annotations__ if name not in OPERANDS)

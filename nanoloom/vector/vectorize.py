@@ -6,8 +6,7 @@ bufferization, until it becomes loops (vectorize_loops.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from math import prod
 
 from nanoloom.errors import Error
@@ -22,47 +21,13 @@ ORDER, AHEAD = "nanoloom.order", "nanoloom.ahead"
 AT_TILE, TRANSPOSE = "nanoloom.at_tile", "nanoloom.transpose_in_registers"
 STATIONARY, POINTS = "nanoloom.stationary", "nanoloom.points"
 SUMS, RESIDENT = "nanoloom.sums", "nanoloom.resident"
+JOINT, REUSE = "nanoloom.reduce_jointly", "nanoloom.reuse_window"
+SCALAR = "nanoloom.scalarize"
+INIT, INSTRUCTION = "nanoloom.init_with_addend", "nanoloom.use_instruction"
+VERSIONS, BALANCE, TAIL = "nanoloom.versions", "nanoloom.balance", "nanoloom.tail"
 MOST_LANES, MOST_CHAINS, MOST_POINTS = 256, 16, 64
 MOST_BODIES = 4096  # of the points' and of unrolled steps: some 100 KiB of instructions
 Pairs = tuple[tuple[int, int], ...]
-
-
-@dataclass(frozen=True)
-class ResidentOperands:
-    """What stays in registers (directives/stationary.py), with loops by their
-    numbers.
-    """
-
-    anchor: int
-    points: tuple[int, ...]
-    sums: tuple[int, ...]
-    resident: Pairs
-    unroll: int
-
-
-@dataclass(frozen=True)
-class VectorPlan:
-    """axis: the loop that vectors run along.  chains: of a reduction's sums.
-
-    unrolled: loops of a sum, and how many of their steps stand behind each other, 0
-    for all.  jam: loops, and how many of their points are computed at once; of `axis`
-    so many vectors.  order: of the loops, outermost first, () for the usual one.
-    ahead: loops whose next round is loaded while one computes.
-    form: of the loop over vectors (target/tail_forms.py).
-    squares: what lies across is turned; bits of a block_bits of its rows, and lanes of
-    the squares that full vectors leave.  stays: what the order of all points follows.
-    """
-
-    axis: int
-    lanes: Lanes
-    chains: int
-    unrolled: Pairs = ()
-    jam: Pairs = ()
-    order: tuple[int, ...] = ()
-    ahead: tuple[int, ...] = ()
-    squares: tuple[int, int] | None = None
-    stays: ResidentOperands | None = None
-    form: str = MASKED_REMAINDER
 
 
 def vectorize_stage(
@@ -190,6 +155,23 @@ def at_tile_stage(op: Op) -> None:
     note(op, AT_TILE)
 
 
+def noting(name: str) -> Callable[..., None]:
+    """What a directive does that is only noted on its stage, with its numbers."""
+
+    def note_fields(op: Op, **fields: int | tuple[int, ...]) -> None:
+        require_axis(op, 0)
+        words = [w if isinstance(w, tuple) else (w,) for w in fields.values()]
+        note(op, name, *(number for word in words for number in word))
+
+    return note_fields
+
+
+def instruction_stage(op: Op, name: str) -> None:
+    """Note the instruction that adds several steps of a stage's sum."""
+    require_axis(op, 0)
+    op.operation.attributes[INSTRUCTION] = ir.StringAttr.get(name)
+
+
 def add_pair(op: Op, name: str, axis: int, count: int) -> None:
     """Note a number for an axis beside those of others; Error if that is too much."""
     pairs = {**dict(pairs_of(op, name)), axis: count}
@@ -240,51 +222,3 @@ def pairs_of(op: Op, name: str) -> Pairs:
     """What is noted as (axis, number) after another."""
     words = noted(op, name)
     return tuple(zip(words[::2], words[1::2], strict=True))
-
-
-def plan_of(op: Op) -> VectorPlan | None:
-    """The plan of a stage, None for plain loops."""
-    words = noted(op, VECTOR)
-    if not words:
-        return None
-    axis, count, chains, scalable, form = words
-    lanes = Lanes(count, bool(scalable))
-    unrolled, jam = pairs_of(op, UNROLL), pairs_of(op, JAM)
-    order, ahead = noted(op, ORDER), noted(op, AHEAD)
-    squares = (
-        (noted(op, TRANSPOSE)[0], noted(op, TRANSPOSE)[1])
-        if noted(op, TRANSPOSE)
-        else None
-    )
-    stays = resident_operands_of(op)
-    return VectorPlan(
-        axis,
-        lanes,
-        chains,
-        unrolled,
-        jam,
-        order,
-        ahead,
-        squares,
-        stays,
-        FORMS[form],
-    )
-
-
-def resident_operands_of(op: Op) -> ResidentOperands | None:
-    """What is noted of what stays in registers."""
-    if not noted(op, STATIONARY):
-        return None
-    anchor, unroll = noted(op, STATIONARY)
-    points, sums, resident = noted(op, POINTS), noted(op, SUMS), pairs_of(op, RESIDENT)
-    return ResidentOperands(anchor, points, sums, resident, unroll)
-
-
-def order_of(plan: VectorPlan, rank: int) -> tuple[int, ...]:
-    """The loops, outermost first: without a word, blocks of points inside of others,
-    vectors innermost."""
-    if plan.order:
-        return plan.order
-    jammed = [axis for axis, _ in plan.jam if axis != plan.axis]
-    others = [d for d in range(rank) if d != plan.axis and d not in jammed]
-    return (*others, *jammed, plan.axis)

@@ -41,22 +41,25 @@ from nanoloom.vector.read_guarded import guarded_read
 from nanoloom.vector.reduction_init import fill_of, number_of
 from nanoloom.vector.reductions import reduce_along
 from nanoloom.vector.register_tile import RegisterTile
+from nanoloom.vector.require_vectors import require_taken, require_vectors
 from nanoloom.vector.sdot import dot_steps
 from nanoloom.vector.software_pipelining import refuse_inner
 from nanoloom.vector.stationary import block
 from nanoloom.vector.stationary.dot_products import dot_along
-from nanoloom.vector.store_at import require_room, require_taken
+from nanoloom.vector.store_at import require_room
 from nanoloom.vector.tile_loops import Emit, blocks, strips
 from nanoloom.vector.transpose_vectors import squares, turning_dimension
-from nanoloom.vector.vectorize import ResidentOperands, order_of, plan_of
+from nanoloom.vector.vector_plan import ResidentOperands, order_of, plan_of
+from nanoloom.vector.vectorize import SCALAR
 
 MANY = 32  # registers: of 16, sums that wait to be written are spilled
 
 
-def vectorize_loops(module: ir.Module, target: Target) -> None:
+def vectorize_loops(module: ir.Module, target: Target, *, strict: bool) -> None:
     """Lower every generic on buffers to loops: vectors where possible, else scalars.
 
     The last one first: what adds to a number takes the fill in front of it along.
+    strict: raises Error for a stage whose vectors are said and cannot be.
     """
     waiting = named(module, "linalg.generic")
 
@@ -69,6 +72,8 @@ def vectorize_loops(module: ir.Module, target: Target) -> None:
         require_taken(op)
         with ir.InsertionPoint(op), op.operation.location:
             lowered = Loops.of(op, target)
+            if strict:
+                require_vectors(op, None if lowered is None else lowered.lanes)
             if lowered is None:
                 continue
             lowered, taken = lowered.with_sources(op, target, begun)
@@ -124,6 +129,7 @@ class Loops(RegisterTile):
     follows (vectorize.py).  form: of the loop over vectors; by_places: whether its
     masks are made of where it is and where it ends, as one instruction of SVE does.
     dot: the instruction that multiplies bytes and adds four neighbours, where stays.
+    joint: sums along vectors that are reduced together.
     """
 
     chains: int
@@ -133,6 +139,7 @@ class Loops(RegisterTile):
     form: str
     by_places: bool
     dot: DotUse | None
+    joint: int
 
     @classmethod
     def of(cls, op: ir.OpView, target: Target) -> Loops | None:
@@ -140,7 +147,9 @@ class Loops(RegisterTile):
         inputs, outputs = operands_of(op)
         kinds = iterators(op)
         plan, code = plan_of(op), body(op)
-        if plan is None or not is_vectorizable(code, plan.axis):
+        if plan is None or SCALAR in op.operation.attributes:
+            return None
+        if not is_vectorizable(code, plan.axis):
             return None
         dim = plan.axis
         combiners: list[combiner.Combiner] = []
@@ -176,6 +185,7 @@ class Loops(RegisterTile):
             if is_pad(op) and reads_rows(op, dim, plan.lanes, target)
             else None,
             not plan.lanes.scalable and target.vector.registers >= MANY,
+            plan.reuses,
             plan.chains,
             combiners,
             plan.squares,
@@ -183,6 +193,7 @@ class Loops(RegisterTile):
             plan.form if lanes != ONE else MASKED_REMAINDER,
             target.has("sve"),
             dot_along(op, plan, target),
+            plan.joint,
         )
         return replace(made, dots=dot_steps(op, plan, made, target))
 

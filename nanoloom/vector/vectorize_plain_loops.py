@@ -4,7 +4,7 @@
       ->  for i in 0..29: { total[jv] += x[jv, i];  ... }
 
 A schedule says vectors of stages; a loop over tensors is one operation to it, and what
-is in it has the registers that it says of others.  LLVM makes vectors of what stays,
+is in it has the registers that `VectorizeRest` says.  LLVM makes vectors of what stays,
 but none whose width it does not know.
 """
 
@@ -18,17 +18,17 @@ from nanoloom.nest.extent import Lanes
 from nanoloom.vector.access import Access, Operand
 from nanoloom.vector.body import keys
 from nanoloom.vector.scalable_gather import has_distance
-from nanoloom.vector.vector_copies import Widths
 from nanoloom.vector.vectorize import vector_words
 
 MARKS = "nanoloom."  # of what a schedule, or a stage of the compiler, says more of
 BYTE, HALF, WIDE = 8, 16, 32  # bits: floats of 16 are computed in 32
 
 
-def vectorize_plain_loops(module: ir.Module, widths: Widths) -> None:
-    """Note vectors for every generic on buffers that nothing is noted of."""
-    known = (lanes.count * bits for bits, lanes in widths.items() if lanes.scalable)
-    room = max(known, default=0)
+def vectorize_plain_loops(module: ir.Module, room: int) -> None:
+    """Note vectors for every generic on buffers that nothing is noted of.
+
+    room: bits of a register, times vscale; 0 for plain loops.
+    """
     for op in named(module, "linalg.generic") if room else []:
         words = op.operation.attributes
         if any(name.startswith(MARKS) for name in keys(op.operation)):

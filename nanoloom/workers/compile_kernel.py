@@ -85,7 +85,7 @@ def shown(kernel: MakeKernel, at: str) -> str:
 def vectorized(kernel: MakeKernel, module: mlir.ir.Module) -> Vectorized:
     """Lower the kernel, already parsed, by its schedule or by its strategy."""
     if kernel.strategy is None:
-        return vectorize(module, kernel.script, kernel.target)
+        return vectorize(module, kernel.script, kernel.target, strict=kernel.given)
     return kernel.strategy.lower(module, kernel.target)
 
 

@@ -225,7 +225,8 @@ def test_a_file_that_is_cut_off(
 
 
 def test_columns_are_refused(tmp_path: Path, linking: Cache) -> None:
-    from nanoloom.binary.table import Buffer, Element, Space, Step, Tensor
+    from nanoloom.binary.table import Buffer, Step
+    from nanoloom.interface.tensor import Element, Space, Tensor
 
     square = Tensor("x", Element.F32, (3, 4))
     buffers = tuple(Buffer(Space.INPUT) for _ in range(2)) + (Buffer(Space.OUTPUT),)

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nanoloom import sealed_files
 from nanoloom.binary import shared
 from nanoloom.binary.output_files import clean, replaced, scratch_beside
-from nanoloom.cache import Cache, sealed_files
+from nanoloom.cache import Cache
 from tests.runtime.native import TRIPLE, Block, kernels, table
 
 LONG_AGO = time.time() - 3600

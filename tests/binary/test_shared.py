@@ -16,17 +16,11 @@ import pytest
 import nanoloom
 from nanoloom.binary.header import c_name, header_h
 from nanoloom.binary.shared import write_shared_library
-from nanoloom.binary.table import (
-    Buffer,
-    Element,
-    ProgramTable,
-    Space,
-    Step,
-    Tensor,
-)
+from nanoloom.binary.table import Buffer, ProgramTable, Step
 from nanoloom.binary.toolchain import zig
 from nanoloom.cache import Cache
 from nanoloom.errors import Error, Unsupported
+from nanoloom.interface.tensor import Element, Space, Tensor
 from nanoloom.runtime.library import Library
 from tests.runtime.native import TRIPLE, Block, expected, kernels, table
 

@@ -19,8 +19,8 @@ from nanoloom.binary.static import write_static_library
 from nanoloom.binary.toolchain import zig
 from nanoloom.cache import Cache
 from nanoloom.errors import InputError
+from nanoloom.interface.bounds import Bounds
 from nanoloom.loaded import Loaded
-from nanoloom.sizes.bounds import Bounds
 from tests.binary.test_executable import HERE, refused, run
 from tests.runtime.native import TRIPLE, Block
 from tests.runtime.sized import kernels, table

@@ -8,9 +8,12 @@ import textwrap
 from collections.abc import Callable, Iterator
 
 import nanoloom
-from nanoloom import errors, options, source
+from nanoloom import errors, options
 from nanoloom.cache import Cache
+from nanoloom.interface.interface import Interface
 from nanoloom.loaded import Loaded
+from nanoloom.quantization.quantize import Quantized
+from nanoloom.quantization.report import LayerReport, QuantizationReport
 from nanoloom.sessions.session import Session
 
 HEAD = """\
@@ -23,7 +26,8 @@ this page is written by `python -m tests.docs.api`. There are pages about
 """
 # In the order in which a user meets them; the methods of a class in their own order.
 PAGE = {
-    "Compiling": [nanoloom.compile, nanoloom.Program, source.Interface],
+    "Compiling": [nanoloom.compile, nanoloom.Program, Interface],
+    "Quantizing": [nanoloom.quantize, Quantized, QuantizationReport, LayerReport],
     "Saved programs": [nanoloom.load, Loaded],
     "Keys and values that stay": [Session],
     "Options": [options.CompileOptions, Cache],
@@ -49,6 +53,7 @@ METHODS = {
         "save",
         "nests",
     ),
+    Quantized: ("save",),
     Loaded: ("__call__", "run", "run_async", "session"),
     Session: ("__call__", "rewind", "reset", "start", "past"),
     Cache: ("__init__", "temporary"),

@@ -10,14 +10,10 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 from nanoloom.errors import InputError, Unsupported
-from nanoloom.frontend.inputs import (
-    InputSpec,
-    check_inputs,
-    input_specs,
-    random_inputs,
-)
+from nanoloom.frontend.inputs import InputSpec, input_specs, random_inputs
 from nanoloom.frontend.onnx import load
 from nanoloom.frontend.symbolic_dims import bind
+from nanoloom.interface.check_inputs import check_inputs
 from tests.frontend import models
 
 FLOAT, LONG = np.dtype(np.float32), np.dtype(np.int64)

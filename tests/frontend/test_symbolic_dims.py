@@ -10,9 +10,9 @@ import onnx_ir as ir
 import pytest
 
 from nanoloom.errors import InputError, ModelError
-from nanoloom.frontend.expressions import evaluate, names
 from nanoloom.frontend.onnx import load
 from nanoloom.frontend.symbolic_dims import bind, dims_from_inputs, input_dims, symbols
+from nanoloom.interface.expressions import evaluate, names
 from tests.frontend import models
 
 Dims = Sequence[int | str | None]

@@ -100,7 +100,8 @@ def one_line(error: Error) -> str:
 
 def arrays_for(program: nanoloom.Program, feeds: Arrays) -> dict[str, Array]:
     """The arrays of the whole model where they still fit, else random ones."""
-    from nanoloom.frontend.inputs import InputSpec, check_inputs
+    from nanoloom.frontend.inputs import InputSpec
+    from nanoloom.interface.check_inputs import check_inputs
 
     given = {x.name: feeds.get(x.name) for x in program.inputs}
     try:

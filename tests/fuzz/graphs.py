@@ -178,7 +178,7 @@ def run_all_ways(case: Drawn, bench: Bench, s: Sketch) -> Finding | None:
 
 
 def program_inputs(program: nanoloom.Program, feeds: Arrays) -> dict[str, Array]:
-    from nanoloom.frontend.inputs import check_inputs
+    from nanoloom.interface.check_inputs import check_inputs
 
     return check_inputs(program.inputs, feeds)
 

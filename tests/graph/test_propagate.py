@@ -9,6 +9,7 @@ import pytest
 
 from nanoloom import mlir
 from nanoloom.errors import DataDependent, Error, ModelError, Unsupported
+from nanoloom.graph import inference
 from nanoloom.linalg.stage import lower
 from tests.graph.models import constant, operators, optimized, proto, shapes
 
@@ -165,3 +166,30 @@ def test_refusals(text: str, kind: type[Error], said: str) -> None:
 def test_sequences_that_nobody_needs_are_no_reason_to_refuse() -> None:
     compiled("""g (float[2] x) => (float[2] y)
         { s = SequenceConstruct(x, x) n = SequenceLength(s) y = Add(x, x) }""")
+
+
+def test_inference_is_not_asked_where_an_equal_constant_is_computed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Walks through samples of sizes meet the same sums of sizes again and again."""
+    text = """g (float[2,3,4] x) => (float[2,12] y)
+        <int64 zero = {0}, int64[1] rest = {-1}, int64[1] first = {0}>
+        { s = Shape(x) n = Gather(s, zero) u = Unsqueeze(n, first)
+          c = Concat<axis=0>(u, rest) y = Reshape(x, c) }"""
+    once = optimized(text)
+    asked: list[str] = []
+    infer = inference.infer
+
+    def noted(node: ir.Node, opsets: dict[str, int]) -> None:
+        asked.append(node.op_type)
+        infer(node, opsets)
+
+    monkeypatch.setattr(inference, "infer", noted)
+    again = optimized(text)
+    assert not {"Gather", "Unsqueeze", "Concat"} & set(asked)
+    assert {"Shape", "Reshape"} <= set(asked)
+    (one,), (other,) = once, again
+    first, second = (
+        constant(g, n.inputs[1].name) for g, n in ((once, one), (again, other))
+    )
+    assert first.tolist() == second.tolist() == [2, -1]

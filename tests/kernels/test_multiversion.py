@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from nanoloom.interface.bounds import Bounds
 from nanoloom.kernels.multiversion import Pixels, multiversion, pixels_of
 from nanoloom.kernels.program import Call, Place, Program, ProgramSizes, Storage
 from nanoloom.linalg.stage import Spec
-from nanoloom.sizes.bounds import Bounds
 from nanoloom.sizes.polynomial import Size
 from nanoloom.weights.weight import weight_of
 

@@ -17,8 +17,8 @@ from torch_mlir.execution_engine import ExecutionEngine
 
 from nanoloom import mlir
 from nanoloom.errors import DataDependent
-from nanoloom.frontend.data_dependent_outputs import counted, trimmed
 from nanoloom.graph.stage import bind_values, optimize
+from nanoloom.interface.data_dependent_outputs import counted, trimmed
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.stage import LinalgModule, lower
 from nanoloom.mlir import ir

@@ -18,15 +18,9 @@ from nanoloom.binary.shared import (
     runtime_objects,
     write_in_process,
 )
-from nanoloom.binary.table import (
-    Buffer,
-    Element,
-    ProgramTable,
-    Space,
-    Step,
-    Tensor,
-)
+from nanoloom.binary.table import Buffer, ProgramTable, Step
 from nanoloom.cache import Cache
+from nanoloom.interface.tensor import Element, Space, Tensor
 
 TRIPLE = f"{platform.machine()}-unknown-linux-gnu"
 

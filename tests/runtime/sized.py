@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from nanoloom.binary.objects import emit
 from nanoloom.binary.sizes import COUNTED, SizesTable
-from nanoloom.binary.table import Buffer, Element, ProgramTable, Space, Step, Tensor
-from nanoloom.sizes.bounds import Bounds
+from nanoloom.binary.table import Buffer, ProgramTable, Step
+from nanoloom.interface.bounds import Bounds
+from nanoloom.interface.tensor import Element, Space, Tensor
 from nanoloom.sizes.polynomial import Size
 from tests.runtime.native import TRIPLE, kernel_ir
 

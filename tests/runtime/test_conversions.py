@@ -11,8 +11,9 @@ import pytest
 
 from nanoloom.binary.objects import emit
 from nanoloom.binary.shared import write_in_process
-from nanoloom.binary.table import Buffer, Element, ProgramTable, Space, Step, Tensor
+from nanoloom.binary.table import Buffer, ProgramTable, Step
 from nanoloom.cache import Cache
+from nanoloom.interface.tensor import Element, Space, Tensor
 from nanoloom.llvm import float_literals
 from nanoloom.runtime.library import Library
 from tests.runtime.native import TRIPLE

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 from nanoloom.binary.shared import write_in_process
-from nanoloom.binary.table import Buffer, Element, ProgramTable, Space, Step, Tensor
+from nanoloom.binary.table import Buffer, ProgramTable, Step
 from nanoloom.cache import Cache
 from nanoloom.errors import Error, InputError
+from nanoloom.interface.tensor import Element, Space, Tensor
 from nanoloom.runtime import layout
 from nanoloom.runtime.library import Library
 from tests.runtime.native import TRIPLE, aligned, expected, in_process, kernels, table

@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nanoloom import sealed_files
 from nanoloom.binary.shared import write_in_process
-from nanoloom.cache import Cache, sealed_files
+from nanoloom.cache import Cache
 from nanoloom.errors import Error
 from nanoloom.runtime import loading
 from nanoloom.runtime.library import Library

@@ -14,7 +14,8 @@ from typing import BinaryIO
 import numpy as np
 import pytest
 
-from nanoloom.cache import Cache, sealed_files
+from nanoloom import sealed_files
+from nanoloom.cache import Cache
 from nanoloom.errors import Error
 from nanoloom.runtime import mapping, parameters
 from nanoloom.runtime.mapping import HUGE_PAGE, Mapping

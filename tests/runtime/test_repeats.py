@@ -12,17 +12,11 @@ import pytest
 from nanoloom.binary.repeats import Move, Repeat
 from nanoloom.binary.shared import write_in_process
 from nanoloom.binary.sizes import SizesTable
-from nanoloom.binary.table import (
-    Buffer,
-    Element,
-    ProgramTable,
-    Space,
-    Step,
-    Tensor,
-)
+from nanoloom.binary.table import Buffer, ProgramTable, Step
 from nanoloom.cache import Cache
+from nanoloom.interface.bounds import Bounds
+from nanoloom.interface.tensor import Element, Space, Tensor
 from nanoloom.runtime.library import Library
-from nanoloom.sizes.bounds import Bounds
 from nanoloom.sizes.polynomial import Size
 from tests.runtime.native import TRIPLE, kernels
 

@@ -13,8 +13,9 @@ import pytest
 
 from nanoloom.binary.objects import emit
 from nanoloom.binary.shared import write_in_process, write_shared_library
-from nanoloom.binary.table import Buffer, Element, ProgramTable, Space, Step, Tensor
+from nanoloom.binary.table import Buffer, ProgramTable, Step
 from nanoloom.cache import Cache
+from nanoloom.interface.tensor import Element, Space, Tensor
 from nanoloom.runtime.library import Library
 from nanoloom.runtime.threads import default_threads
 from tests.runtime.native import TRIPLE

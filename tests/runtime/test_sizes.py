@@ -11,8 +11,8 @@ import pytest
 from nanoloom.binary.shared import write_in_process
 from nanoloom.cache import Cache
 from nanoloom.errors import Error
+from nanoloom.interface.bounds import Bounds
 from nanoloom.runtime.library import Library
-from nanoloom.sizes.bounds import Bounds
 from nanoloom.sizes.floor_division import Floor
 from nanoloom.sizes.polynomial import Size
 from tests.runtime.native import TRIPLE

@@ -14,10 +14,10 @@ import pytest
 import nanoloom
 from nanoloom.binary.repeats import Move, Repeat
 from nanoloom.binary.shared import write_in_process
-from nanoloom.binary.sizes import NONE
-from nanoloom.binary.table import Buffer, Element, ProgramTable, Space, Tensor
+from nanoloom.binary.table import Buffer, ProgramTable
 from nanoloom.binary.toolchain import zig
 from nanoloom.cache import Cache
+from nanoloom.interface.tensor import NONE, Element, Space, Tensor
 from nanoloom.options import CompileOptions
 from nanoloom.runtime.emulation import machine, run_emulated
 from nanoloom.runtime.library import Library

@@ -22,8 +22,9 @@ import numpy as np
 
 from nanoloom import compiler, mlir
 from nanoloom.binary.objects import emit
-from nanoloom.binary.table import Buffer, Space
+from nanoloom.binary.table import Buffer
 from nanoloom.cache import Cache
+from nanoloom.interface.tensor import Space
 from nanoloom.kernels.program import Program
 from nanoloom.kernels.stage import partition
 from nanoloom.linalg.builder.builder import Builder

@@ -10,9 +10,9 @@ import pytest
 from nanoloom import mlir
 from nanoloom.linalg.reductions.softmax import normalized
 from nanoloom.mlir import function_named, ir
+from nanoloom.schedule.library.decisions import STACK_BYTES
 from nanoloom.target import by_name
 from nanoloom.vector.scratch_memory import (
-    STACK_BYTES,
     place_temporaries,
     scratch_arguments,
     scratch_bytes,
@@ -34,7 +34,7 @@ def placed(body: str) -> ir.Module:
           }}
           return
         }}""")
-    place_temporaries(module)
+    place_temporaries(module, STACK_BYTES)
     module.operation.verify()
     return module
 

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from nanoloom.errors import Error
-from nanoloom.frontend.inputs import Spec, check_inputs
 from nanoloom.frontend.text_steps.steps import TextStep, computed
 from nanoloom.frontend.vocabulary import Vocabulary, strings_of
+from nanoloom.interface.check_inputs import Spec, check_inputs
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Given = Mapping[str, object]

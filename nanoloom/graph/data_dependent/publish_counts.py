@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from nanoloom.frontend.data_dependent_outputs import number_name
 from nanoloom.graph.data_dependent.count import counts_of
 from nanoloom.graph.unique_names import Names
+from nanoloom.interface.data_dependent_outputs import number_name
 
 
 def publish(graph: ir.Graph, names: Names) -> None:

@@ -34,14 +34,18 @@ PARTS_APART = 1.12  # a pixel's channels lie an image apart, without windows
 # And in a page of their own each: cycles for a number of the image, at every panel of
 # columns.  More pages are read in turns than a core translates at once.
 PAGE, PAGES_APART, PANEL = 4096, 1.2, 4
-WINDOWS_APART, FEW = 1.12, 4  # and with windows, of more channels than a few
-# In a page of their own each, of more channels than a core translates at once: as
-# measured with stride 2, 64 channels of 112 x 112 take 1.1 times as long, 128 of these
-# 1.24 and of 56 x 56 1.23; 96 are as 64.
-WINDOWS_IN_PAGES, TRANSLATED = 1.23, 96
+FEW = 4  # channels of an image that are read at once, for all taps
+TRANSLATED = 96  # pages at once
 PLANES = 1.05  # vectors of pixels: what costs the same keeps channels last
 BLOCKS = 1.05  # of channels: a register tile goes over two axes of them
 TURNED = 1.2  # cycles for an element that is written in another order
+# Of a product whose image has channels first: cycles for a number at every panel of
+# columns.  It lies in a line of its own, beside few others that the tile wants.  Lines
+# take longer where the first-level cache does not hold those of a tile's sum beside its
+# panel, and PAGES_APART where they are in more pages than a core translates at once.
+# As measured with AVX2 and AVX-512, 16 to 1,632 channels of 7 to 73 pixels a row.
+LINE, IN_LINES, FROM_L2 = 64, 0.1, 0.6
+ROW_REGISTERS = 8  # a panel has a vector for so many: 5 x 2 of 16, 7 x 4 of 32
 Choices = dict[Dim, tuple[Layout, ...]]
 
 
@@ -131,7 +135,7 @@ def cycles(
     elif read == FIRST and not made.is_window:
         packed = split_axes(made, target)
     elif read == FIRST and shape_of(made.image)[-1] > FEW:
-        factor = windows_cost(made)
+        packed = cycles_apart(made, target)
     if read.block or written.block:
         factor *= BLOCKS
     return factor * multiply_adds(made, columns, target) + packed
@@ -144,13 +148,6 @@ def multiply_adds(made: Product, columns: int, target: Target) -> float:
     return made.macs / used / (lanes * target.vector.fma_per_cycle)
 
 
-def windows_cost(made: Product) -> float:
-    """How much longer windows take whose image has channels first."""
-    *pixels, channels = shape_of(made.image)
-    far = 4 * prod(pixels) >= PAGE and channels > TRANSLATED
-    return WINDOWS_IN_PAGES if far else WINDOWS_APART
-
-
 def split_axes(made: Product, target: Target) -> float:
     """Cycles that a product takes longer whose image has channels first."""
     features = shape_of(made.op.operation.results[0])[-1]
@@ -160,6 +157,32 @@ def split_axes(made: Product, target: Target) -> float:
         return longer
     panels = -(-features // (PANEL * target.vector.min_bits // 32))
     return longer + PAGES_APART * prod(pixels) * channels * panels
+
+
+def is_faster_turned(made: Product, target: Target) -> bool:
+    """Whether a product whose image has channels first is slower than with a copy of it
+    that has them last, the copy's time counted.
+
+    Images of few channels are read at once for all taps.
+    """
+    few = shape_of(made.image)[-1] <= FEW or made.is_depthwise
+    if few or target.vector.scalable:
+        return False
+    return TURNED * prod(shape_of(made.image)) < cycles_apart(made, target)
+
+
+def cycles_apart(made: Product, target: Target) -> float:
+    """What reading channels first takes longer than channels last."""
+    *pixels, channels = shape_of(made.image)
+    result, unit = shape_of(made.op.operation.results[0]), target.vector
+    panel = unit.min_bits // 32 * (unit.registers // ROW_REGISTERS)
+    tile = LINE * made.rows_summed + 4 * panel * (made.macs // prod(result))
+    longer = IN_LINES
+    if 4 * prod(pixels) >= PAGE and channels > TRANSLATED:
+        longer += PAGES_APART
+    elif tile > target.caches.l1d:
+        longer += FROM_L2
+    return longer * made.macs / panel
 
 
 def of_copy(

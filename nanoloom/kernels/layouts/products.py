@@ -78,6 +78,14 @@ class Product:
         return self.is_window and fits and taps <= most
 
     @property
+    def rows_summed(self) -> int:
+        """How many rows of pixels a sum reads, of all channels."""
+        stage = alone(self.op)
+        *_, row, _ = stage.reads[self.operand].indices
+        pairs = zip(extents(self.op), stage.axes, strict=True)
+        return prod(n for n, a in pairs if a.is_reduction and a.name not in row.axes)
+
+    @property
     def macs(self) -> int:
         return prod(extents(self.op))
 

@@ -60,6 +60,23 @@ class Window:
         high = tuple(max(axis.behind, 0) for axis in axes)
         return replace(self, kernel=kernel, low=low, high=high, whole=False)
 
+    def along(self, axis: int) -> Window:
+        """Windows along one axis, of an image whose axes behind it have results."""
+
+        def alone(numbers: tuple[int, ...], others: int) -> tuple[int, ...]:
+            return tuple(n if d == axis else others for d, n in enumerate(numbers))
+
+        return replace(
+            self,
+            kernel=alone(self.kernel, 1),
+            strides=alone(self.strides, 1),
+            dilations=alone(self.dilations, 1),
+            low=alone(self.low, 0),
+            high=alone(self.high, 0),
+            size=(*self.size[: axis + 1], *self.result[axis + 1 :]),
+            result=(*self.size[:axis], *self.result[axis:]),
+        )
+
     def met(self) -> list[Taps]:
         """Along each axis the taps of `within`."""
         numbers = zip(

@@ -38,6 +38,9 @@ from nanoloom.linalg.reductions.window_counts import (
 )
 from nanoloom.mlir import ir
 
+# Taps that take as long as writing what is between two windows, and reading it.
+BETWEEN = 3
+
 
 def pool_window(node: Node) -> Window:
     return window_of(node, spatial_size(node, node.input(0)), node.ints("kernel_shape"))
@@ -92,12 +95,28 @@ def shape_only(b: Builder, window: Window, dtype: np.dtype) -> Tensor:
 def max_pool(b: Builder, node: Node) -> list[Tensor | None]:
     """MaxPool; the second output, if asked for, holds places in the input."""
     x, window = node.input(0), pool_window(node).within()
-    padded = window.pad(b, to_channels_last(b, node, x), lowest(x.dtype))
+    made, least = to_channels_last(b, node, x), lowest(x.dtype)
     if len(node.wanted) > 1 and node.wanted[1]:
-        pair = pool_with_places(b, node, padded, window)
+        pair = pool_with_places(b, node, window.pad(b, made, least), window)
         return [from_channels_last(b, node, y) for y in pair]
-    made = pool(b, padded, window, lowest(x.dtype), lambda s, x: s.maximum(x))
+    for part in parts_of(window):
+        padded = part.pad(b, made, least)
+        made = pool(b, padded, part, least, lambda s, x: s.maximum(x))
     return [from_channels_last(b, node, b.cast(made, x.dtype))]
+
+
+def parts_of(window: Window) -> list[Window]:
+    """Windows one behind the other that give the largest of a window, in fewer taps.
+
+    Along one axis each, of which the last is first: max over 5 x 5 is max over 5 of max
+    over 5.  What is between is written and read once more.
+    """
+    parts, apart = [], 0
+    for axis in reversed(range(window.rank)):
+        part = window.along(axis)
+        apart += (part.kernel[axis] + BETWEEN) * prod(window.strides[:axis])
+        parts.append(part)
+    return parts if apart < prod(window.kernel) + BETWEEN else [window]
 
 
 def pool_with_places(

@@ -25,6 +25,7 @@ from nanoloom.schedule.language import (
     StoreAt,
     Vectorize,
 )
+from nanoloom.schedule.library.decisions import with_decisions
 from nanoloom.schedule.library.vectors import is_scalable, vectors, width
 from nanoloom.target.facts import Target
 
@@ -43,7 +44,7 @@ def schedule_dataflow(flow: Dataflow, nest: LoopNest, target: Target) -> Schedul
         *vectors(others, target),
         *product(flow, layer, target),
     )
-    return Schedule(words, f"dataflow {flow}")
+    return with_decisions(Schedule(words, f"dataflow {flow}"), nest, target)
 
 
 def product(flow: Dataflow, layer: Layer, target: Target) -> tuple[Directive, ...]:

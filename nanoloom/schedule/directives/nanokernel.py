@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from nanoloom.nest.extent import Lanes
-from nanoloom.nest.loop import How, Placement
+from nanoloom.nest.loop import How, Placement, TileCode
 from nanoloom.nest.nest import LoopNest
 from nanoloom.schedule.directives.directive import (
     Directive,
@@ -79,7 +79,10 @@ class Nanokernel(Directive):
             refuse(self, f"{self.stage} is no sum of products")
         placement = nest.placement(self.stage)
         self.require_own(nest, placement)
-        by = f"{self.family}, {self.rows} rows x {self.vectors} vectors"
+        by = TileCode(
+            self.family, self.rows, self.vectors, self.lanes, self.packed,
+            bool(self.copy_rhs), bool(self.convert_lhs),
+        )  # fmt: skip
         return nest.moved(replace(placement, by=by))
 
     def require_own(self, nest: LoopNest, placement: Placement) -> None:

@@ -97,7 +97,7 @@ def multiply_adds(
 
 
 def has_ends(root: Statement, shape: Contraction, cost: StepCost) -> bool:
-    """Whether a tile is weighed with a smaller last panel (last_panel.py).
+    """Whether a tile is weighed with a smaller last panel (`Tail`).
 
     Of images of known sizes: a weight of matrices has one width for any rows.
     """

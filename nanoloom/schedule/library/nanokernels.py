@@ -108,16 +108,24 @@ def rows_held(tile: RegisterTile, product: Operands, target: Target) -> bool:
 def unroll(tile: RegisterTile, product: Operands) -> int:
     """Steps of the innermost sum in a round of its loop, or groups of steps.
 
-    One of int8-pairs: of two flat operands are 20 % slower on AVX-512, measured; and of
+    One of pairs of flat operands: two are 20 % slower on AVX-512, measured; and of
     int8-lanes, which are for Arm and RISC-V: two were not measured.
     """
     family = product.family
+    if family in (INT8_PAIRS, INT16_PAIRS) and product.packed:
+        return groups_of_round(tile.rows, tile.vectors)
     if family in (BIT_TABLES, INT8_LANES, INT8_PAIRS, INT16_PAIRS):
         return 1
     pairs = family in (BF16_CONVERT, BF16_HALVES) and not product.packed
     if family is not FMA_FAMILY and not pairs:
         return GROUPS
     return steps_of_round(tile.rows, tile.vectors)
+
+
+def groups_of_round(rows: int, vectors: int) -> int:
+    """Of products and their additions, at most ROUND; a power of two."""
+    most = max(1, ROUND // (2 * rows * vectors))
+    return 1 << most.bit_length() - 1
 
 
 def steps_of_round(rows: int, vectors: int) -> int:

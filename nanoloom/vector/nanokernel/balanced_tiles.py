@@ -1,4 +1,4 @@
-"""Tiles of rows whose number is known at run time, as alike as can be.
+"""Tiles of rows whose number is not known before, as alike as can be (`Balance`).
 
     for i in 0 to n by 8: rows = min(8, n - i)          of 9 rows 8, 1
     for i in 0 to n by 8: begin, rows = even steps      5, 4
@@ -19,14 +19,20 @@ from nanoloom.vector.nanokernel.tile.operand_reuse import tile_loops
 BEGIN = "nanoloom.begin"  # of the number of rows in front of a tile
 
 
-def balance_tiles(op: Op, rows: int) -> None:
-    """Let a tile's loop go in even steps, if it goes by so many rows to any number."""
+def balance_tiles(op: Op, rows: int) -> bool:
+    """Let a tile's loop go in even steps, if it goes by so many rows to any number.
+
+    Whether there is such a loop.
+    """
+    found = False
     for loop in tile_loops(op, open_ends=True):
         _, end, step = list(loop.operation.operands)[:3]
         if constant_of(end) is None and constant_of(step) == rows:
             counts = list(counts_of(loop, rows))
             if counts:
                 in_balanced_steps(loop, rows, counts)
+                found = True
+    return found
 
 
 def counts_of(loop: scf.ForOp, rows: int) -> Iterator[ir.Operation]:

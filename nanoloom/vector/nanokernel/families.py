@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TypeVar
 
 from nanoloom.kernels.contraction import elements
@@ -16,7 +15,6 @@ from nanoloom.vector.nanokernel import (
     fma,
     group_products,
     guarded_sums,
-    last_panel,
     single_products,
 )
 from nanoloom.vector.nanokernel.operands import fma_panel
@@ -63,7 +61,7 @@ def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
         return single_products.accumulate(tile, WIDENINGS[family], signed)
     if family in DIFFERING:
         return differing(tile, target)
-    return last_panel.accumulate(tile, partial(multiply_adds, target=target))
+    return multiply_adds(tile, target)
 
 
 def multiply_adds(tile: Tile, target: Target) -> list[ir.Value]:

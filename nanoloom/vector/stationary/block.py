@@ -15,7 +15,7 @@ from nanoloom.mlir import ir
 from nanoloom.vector.access import constant_of, index
 from nanoloom.vector.stationary import operand_stationary, output_stationary
 from nanoloom.vector.stationary.held_operands import HeldOperands, window_of
-from nanoloom.vector.vectorize import ResidentOperands
+from nanoloom.vector.vector_plan import ResidentOperands
 
 if TYPE_CHECKING:
     from nanoloom.vector.vectorize_loops import Loops

@@ -8,7 +8,9 @@ A vector of sums has a quarter of the lanes, as many bytes as the operands.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NoReturn
 
+from nanoloom.errors import Error
 from nanoloom.kernels.linalg_query import (
     Op,
     body,
@@ -22,20 +24,29 @@ from nanoloom.mlir import arith, ir, vector
 from nanoloom.target.facts import Target
 from nanoloom.target.instructions.choose import DotUse, bytes_dot
 from nanoloom.vector.nanokernel.instructions import emit
-from nanoloom.vector.vectorize import VectorPlan
+from nanoloom.vector.vector_plan import VectorPlan
 
 GROUP, BITS = 4, 8  # bytes that fill a lane of 32 bits
 
 
 def dot_along(op: Op, plan: VectorPlan, target: Target) -> DotUse | None:
-    """The instruction for a stage whose vectors, full registers of bytes, lie along
-    its sum; None where another operation or another width is wanted."""
-    lanes = plan.lanes
-    if plan.stays is None or iterators(op)[plan.axis] != "reduction":
+    """The instruction of a stage whose vectors, full registers of bytes, lie along its
+    sum; None where none is said."""
+    if not plan.instruction or iterators(op)[plan.axis] != "reduction":
         return None
-    if lanes.scalable or lanes.count % target.lanes(BITS) or not adds_products(op):
-        return None
-    return bytes_dot(target, element(op, 0), element(op, 1))
+    lanes, use = plan.lanes, bytes_dot(target, element(op, 0), element(op, 1))
+    whole = not lanes.scalable and lanes.count % target.lanes(BITS) == 0
+    fits = plan.stays is not None and whole and adds_products(op)
+    if not fits or use is None or use.dot.name != plan.instruction:
+        refuse_instruction(plan.instruction)
+    return use
+
+
+def refuse_instruction(name: str) -> NoReturn:
+    raise Error(
+        f"no {name} of this CPU adds the products of this stage as its operands lie",
+        hint="leave the instruction out, or pack and unroll what it multiplies",
+    )
 
 
 def adds_products(op: Op) -> bool:

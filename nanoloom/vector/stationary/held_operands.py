@@ -22,7 +22,7 @@ from nanoloom.vector.software_pipelining import ROLLED
 from nanoloom.vector.stationary import dot_products
 from nanoloom.vector.tile_points import Point
 from nanoloom.vector.value_cache import ValueCache
-from nanoloom.vector.vectorize import ResidentOperands
+from nanoloom.vector.vector_plan import ResidentOperands
 from nanoloom.vector.widths import vector_type
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from nanoloom.mlir import ir, named, run_pipeline
+from nanoloom.schedule.library.decisions import STACK_BYTES
 from nanoloom.target.facts import Target
 from nanoloom.vector.body_indices import write_out_places
 from nanoloom.vector.passes import TO_BUFFERS, emulate_small_floats, return_nothing
@@ -64,7 +65,7 @@ def through_affine(
         read_again(module)
     run_pipeline(module, FROM_AFFINE)
     keep_rolled(module)
-    place_temporaries(module)
+    place_temporaries(module, STACK_BYTES)
     emulate_small_floats(module, target)
     module.operation.verify()
     return Vectorized(tuple(phases), (), scratch_bytes(module, phases))

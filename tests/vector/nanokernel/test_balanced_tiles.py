@@ -14,7 +14,7 @@ from nanoloom.options import CompileOptions
 from nanoloom.target import by_name
 from nanoloom.target.host import host
 from tests.filecheck import check_text
-from tests.vector.nanokernel.test_row_versions import product, vectorized
+from tests.vector.nanokernel.test_partial_tiles import product, vectorized
 
 DEPTH, COLUMNS = 37, 203
 MODEL = f"""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -96,6 +97,35 @@ def test_panels_that_rows_share_are_wide(rows: int, bits: int) -> None:
     assert f"bits = {bits} : i64" in stage_text(program, "schedule", target)
     loop = loop_with(stage_text(program, "asm", target), "vpmaddwd")
     assert bool(count(loop, "vpmovsxbw")) == (not bits)
+
+
+@pytest.mark.drawn
+@pytest.mark.parametrize("name", ["x86-64-v3", "x86-64-v2", "skylake-avx512"])
+@pytest.mark.parametrize("columns", [8, 64, 200])
+def test_rounds_of_pairs(name: str, columns: int) -> None:
+    """What a loop itself costs, its prefetch too, is little beside its products."""
+    right, target = numbers(2, "s", 256, columns), by_name(name)
+    make = product("mk,kn->mn", right, packed=True)
+    text = stage_text(program_of(make, ((160, 256), "uint8")), "asm", target)
+    loop = loop_with(text, "vpmaddwd" if "v2" not in name else "pmaddwd")
+    others = [line for line in loop if not re.search("[xyz]mm", line)]
+    assert len(others) <= len(loop) / 8
+
+
+@pytest.mark.drawn
+@pytest.mark.parametrize("depth, register", [(96, "ymm"), (128, "ymm"), (24, "xmm")])
+@pytest.mark.parametrize("sign, word", [("u", "vpmovzxbw"), ("s", "vpmovsxbw")])
+def test_rows_are_widened_in_whole_registers(
+    depth: int, register: str, sign: str, word: str
+) -> None:
+    """Sixteen numbers, where they divide a row; and what is widened is right."""
+    left, right = numbers(1, sign, 33, depth), numbers(2, "s", depth, 64)
+    target = by_name("x86-64-v3")
+    compare("mk,kn->mn", left, right, target, packed=True)
+    program = program_of(product("mk,kn->mn", right, packed=True), left)
+    text = stage_text(program, "asm", target)
+    found = set(re.findall(rf"{word}\s[^\n]*%([xy]mm)", text))
+    assert found == {register}
 
 
 @pytest.mark.drawn

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from nanoloom.errors import Error
 from nanoloom.linalg.builder.pointwise import element_type, pointwise
 from nanoloom.mlir import arith, ir, tensor
+from nanoloom.nest.extent import Lanes
+from nanoloom.target.instructions.instruction import LANE
 from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel.tile.extents import most_of
 from nanoloom.vector.nanokernel.tile.tile import Tile
@@ -45,9 +47,20 @@ def convert_lhs(
         )
     room = tensor.empty(known, element)
     target = part_of(room, tile.left)
-    words = along_rows(kind.rank, tile.plan.lanes)
+    words = along_rows(kind.rank, whole_registers(tile.plan.lanes, element, known))
     convert = made or (lambda x: extended(element, x, signed))
     tile.left_copy = pointwise([tile.left], target, convert, words=words)
+
+
+def whole_registers(lanes: Lanes, element: ir.Type, extents: list[int]) -> Lanes:
+    """A copy's vectors: registers full of its numbers, where these divide its rows.
+
+    lanes: of a register of 32-bit numbers.
+    """
+    more = max(1, LANE // element.width)  # type: ignore[attr-defined] - of numbers
+    wide = Lanes(lanes.count * more)
+    fits = bool(extents) and not lanes.scalable and extents[-1] % wide.count == 0
+    return wide if fits else lanes
 
 
 def part_of(room: ir.Value, value: ir.Value) -> ir.Value:

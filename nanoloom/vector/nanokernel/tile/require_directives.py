@@ -15,8 +15,9 @@ from nanoloom.schedule.families import FAMILIES, FMA_FAMILY
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.target.facts import Target
 from nanoloom.vector import copy_operand
+from nanoloom.vector.nanokernel.tile.tile import Tile
 from nanoloom.vector.pad import PADDED
-from nanoloom.vector.vectorize import JAM, UNROLL, VECTOR
+from nanoloom.vector.vectorize import JAM, TAIL, UNROLL, VECTOR, VERSIONS, noted
 
 LEAST_BITS = (
     128  # of a vector in inline assembly (instruction_order.py): x86 has no smaller one
@@ -102,4 +103,33 @@ def require_numbers(plan: Nanokernel, *, widens: bool) -> None:
         )
 
 
-__all__ = ["require_lanes", "require_nothing_noted", "require_numbers"]
+def require_tails(tile: Tile) -> None:
+    """What is said of tiles that are not full is of multiply-adds, and of such."""
+    plan, versions = tile.plan, noted(tile.op, VERSIONS)
+    vectors = noted(tile.op, TAIL)
+    plain = plan.family == FMA_FAMILY.name and not plan.copy_rhs
+    if (versions or vectors) and not plain:
+        raise Error("tiles that are not full are said of multiply-adds, and no copy")
+    if versions and (tile.row_count is None or list(versions) != fewer(plan, versions)):
+        raise Error(
+            f"rows = {list(versions)}: fewer than {plan.rows} are wanted, the most of "
+            "them first, of a tile that may have fewer"
+        )
+    if vectors and (
+        tile.column_count is None
+        or not plan.packed
+        or plan.convert_lhs
+        or not 0 < vectors[0] < plan.vectors
+    ):
+        raise Error(
+            f"vectors = {vectors[0]}: a last panel with fewer than {plan.vectors} is "
+            "wanted, of numbers that are multiplied as they are"
+        )
+
+
+def fewer(plan: Nanokernel, versions: tuple[int, ...]) -> list[int]:
+    """The counts in order that are less than a tile's rows."""
+    return sorted({x for x in versions if 0 < x < plan.rows}, reverse=True)
+
+
+__all__ = ["require_lanes", "require_nothing_noted", "require_numbers", "require_tails"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nanoloom.frontend.stacked_names import Index, named_part, part_name, parts_of
+from nanoloom.interface.stacked_names import Index, named_part, part_name, parts_of
 
 
 @pytest.mark.parametrize("index", [(0, None), (None, 12, None), (1, 0, None, None)])

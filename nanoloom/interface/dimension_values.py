@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from nanoloom.errors import InputError
-from nanoloom.frontend.expressions import evaluate, names
+from nanoloom.interface.expressions import evaluate, names
 
 LARGEST = 2**63 - 1
 

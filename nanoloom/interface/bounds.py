@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from nanoloom.errors import InputError
-from nanoloom.frontend.dimension_values import checked_dimension
+from nanoloom.interface.dimension_values import checked_dimension
 
 UNBOUNDED = 2**63 - 1  # INT64_MAX
 

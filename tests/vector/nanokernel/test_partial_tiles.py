@@ -15,9 +15,9 @@ from nanoloom.kernels.program import Kernel
 from nanoloom.mlir import ir
 from nanoloom.options import CompileOptions
 from nanoloom.schedule.language import Nanokernel, Schedule
+from nanoloom.schedule.library.decisions import fewer_rows
 from nanoloom.source import source_of
 from nanoloom.target import by_name
-from nanoloom.vector.nanokernel.row_versions import fewer_rows
 from nanoloom.vector.stage import vectorize
 from tests.filecheck import check_text
 from tests.sizes import models

@@ -1,0 +1,1 @@
+"""Where clients of ONNX Runtime import its classes of errors from."""

@@ -1,0 +1,201 @@
+"""`InferenceSession`: a program of nanoloom's, called as ONNX Runtime's clients do."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import numpy as np
+
+from nanoloom.calling import CallableProgram
+from nanoloom.compile_program import compile as compile_model
+from nanoloom.loaded import load
+from nanoloom.onnxruntime.binding import IOBinding
+from nanoloom.onnxruntime.described import ModelMetadata, NodeArg
+from nanoloom.onnxruntime.errors import Fail, InvalidArgument, translating
+from nanoloom.onnxruntime.options import RunOptions, SessionOptions, threads_of
+from nanoloom.onnxruntime.values import OrtValue
+from nanoloom.program import Program
+
+PROVIDER = "CPUExecutionProvider"
+Callback = Callable[[Any, Any, str], object]  # results, data, error
+
+
+class InferenceSession:
+    """A model that is compiled for this CPU.
+
+    path_or_bytes: an ONNX file or its bytes, or a library that nanoloom wrote (.so).
+    A model whose shapes are all known is compiled here; one with open dimensions at the
+    first run.  Both are kept in the cache.  Raises the classes of ONNX Runtime.
+    """
+
+    @translating
+    def __init__(
+        self,
+        path_or_bytes: str | bytes | os.PathLike[str],
+        sess_options: SessionOptions | None = None,
+        providers: Sequence[str | tuple[str, Mapping[str, Any]]] | None = None,
+        provider_options: Sequence[Mapping[str, Any]] | None = None,
+        **kwargs: object,
+    ) -> None:
+        del provider_options, kwargs
+        self._options = sess_options or SessionOptions()
+        self._options.require_known()
+        warn_of(providers or ())
+        self._program = program_of(path_or_bytes, self._options)
+        if isinstance(self._program, Program) and not is_open(self._program):
+            self._program.variant_of(self._program.static_shapes(), {})
+
+    def get_inputs(self) -> list[NodeArg]:
+        return [NodeArg.of(x) for x in self._program.inputs]
+
+    def get_outputs(self) -> list[NodeArg]:
+        return [NodeArg.of(x) for x in self._program.outputs]
+
+    def get_overridable_initializers(self) -> list[NodeArg]:
+        """Weights are fixed while compiling."""
+        return []
+
+    @translating
+    def get_modelmeta(self) -> ModelMetadata:
+        if isinstance(self._program, Program):
+            return ModelMetadata.of(self._program.metadata())
+        return ModelMetadata()
+
+    def get_session_options(self) -> SessionOptions:
+        return self._options
+
+    def get_providers(self) -> list[str]:
+        return [PROVIDER]
+
+    def get_provider_options(self) -> dict[str, dict[str, str]]:
+        return {PROVIDER: {}}
+
+    def set_providers(self, providers: Sequence[Any] = (), *_: object) -> None:
+        warn_of(providers)
+
+    def disable_fallback(self) -> None:
+        """There is one provider."""
+
+    def enable_fallback(self) -> None:
+        """There is one provider."""
+
+    def end_profiling(self) -> str:
+        """Raises Fail: enable_profiling is refused."""
+        raise Fail("no profile is written here")
+
+    def run(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        run_options: RunOptions | None = None,
+    ) -> list[Any]:
+        """Outputs in the order of their names; all of them for None or none."""
+        require_going(run_options)
+        feeds = {name: plain(value) for name, value in input_feed.items()}
+        names = list(output_names or (x.name for x in self._program.outputs))
+        made = self.computed(feeds, names, {})
+        return [made[name] for name in names]
+
+    @translating
+    def computed(
+        self, feeds: Mapping[str, Any], names: Sequence[str], into: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Outputs by name.  into: arrays that some are written to."""
+        missing = [x.name for x in self._program.inputs if x.name not in feeds]
+        optional = {x.name for x in self._program.inputs if "optional" in x.holds}
+        if missing := [name for name in missing if name not in optional]:
+            given = list(feeds)
+            said = f"Required inputs ({missing}) are missing from input feed ({given})."
+            raise ValueError(said)
+        return self._program.run(feeds, list(dict.fromkeys(names)), into=into)
+
+    def run_with_ort_values(
+        self,
+        output_names: Sequence[str] | None,
+        input_dict_ort_values: Mapping[str, OrtValue],
+        run_options: RunOptions | None = None,
+    ) -> list[OrtValue]:
+        """The same of values, to values."""
+        made = self.run(output_names, input_dict_ort_values, run_options)
+        return [OrtValue(each) for each in made]
+
+    def run_async(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        callback: Callback,
+        user_data: Any,
+        run_options: RunOptions | None = None,
+    ) -> None:
+        """Run in another thread, which calls `callback(results, user_data, error)`."""
+
+        def work() -> None:
+            try:
+                made = self.run(output_names, input_feed, run_options)
+            except Exception as error:  # noqa: BLE001 - told to the callback
+                callback([], user_data, str(error))
+            else:
+                callback(made, user_data, "")
+
+        Thread(target=work, name="nanoloom run_async").start()
+
+    def io_binding(self) -> IOBinding:
+        return IOBinding(self)
+
+    def run_with_iobinding(
+        self, iobinding: IOBinding, run_options: RunOptions | None = None
+    ) -> None:
+        """Run with the inputs and outputs that are bound."""
+        require_going(run_options)
+        iobinding.run()
+
+
+def program_of(given: Any, options: SessionOptions) -> CallableProgram:
+    """What a session runs."""
+    if isinstance(given, str | os.PathLike) and Path(given).suffix == ".so":
+        return load(Path(given), threads_of(options))
+    if not isinstance(given, str | bytes | os.PathLike):
+        raise TypeError(f"Unable to load from type '{type(given)}'")
+    model = given if isinstance(given, bytes) else Path(given)
+    return compile_model(model, threads=threads_of(options), dims=options.dims)
+
+
+def is_open(program: Program) -> bool:
+    """Whether a dimension has no number, or an input is no array of numbers."""
+    bound = set(program.dims)
+    shapes = [x.shape for x in program.entries]
+    return any(isinstance(d, str) and d not in bound for s in shapes for d in s)
+
+
+def plain(value: Any) -> Any:
+    """What is in an OrtValue; other things themselves."""
+    return value.numpy() if isinstance(value, OrtValue) else listed(value)
+
+
+def listed(value: Any) -> Any:
+    """Lists of numbers and of strings as arrays; lists of arrays are sequences."""
+    if not isinstance(value, list) or any(isinstance(x, np.ndarray) for x in value):
+        return value
+    return np.array(value)
+
+
+def require_going(options: RunOptions | None) -> None:
+    """Raise Fail for a run that is ended before it begins."""
+    if options is not None and options.terminate:
+        raise Fail("Exiting due to terminate flag being set to true.")
+
+
+def warn_of(providers: Sequence[Any]) -> None:
+    """Say which providers there are not; raise InvalidArgument for no names."""
+    for each in providers:
+        name = each[0] if isinstance(each, tuple) else each
+        if not isinstance(name, str):
+            raise InvalidArgument(f"{each!r} is no name of a provider")
+        if name != PROVIDER:
+            said = f"provider {name!r} is not here: the model runs on the CPU"
+            warnings.warn(said, UserWarning, stacklevel=3)
