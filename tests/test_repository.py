@@ -93,6 +93,7 @@ BUDGET, TEST_BUDGET = (300, 50), (400, 60)
 EVALUATED_ANNOTATIONS = {
     "nanoloom/vector/dialect.py",
     "nanoloom/vector/transform_fields.py",
+    "nanoloom/vector/transform_notes.py",
 }
 
 VAGUE = re.compile(r"(^|_)(utils?|helpers?|misc|common|old|new)(_|$)")
