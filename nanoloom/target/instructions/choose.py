@@ -62,6 +62,12 @@ def scalable_matrix(target: Target, left: str, right: str) -> DotUse | None:
     return None if use is None or use.flipped else use
 
 
+def scalable_uses(target: Target, left: str, right: str) -> tuple[DotUse, ...]:
+    """Both, those of more steps at once first."""
+    found = scalable_matrix(target, left, right), scalable_dot(target, left, right)
+    return tuple(use for use in found if use is not None)
+
+
 def dot_use_of(
     target: Target, instructions: Iterable[Instruction], left: str, right: str
 ) -> DotUse | None:
@@ -79,9 +85,9 @@ def dot_use_of(
     return None
 
 
-def bytes_dot(target: Target, left: str, right: str) -> DotUse | None:
-    """The instruction that multiplies bytes as they are; None if there is none."""
-    use = dot_for(target, left, right) if {left, right} <= FLIPPED.keys() else None
+def plain_dot(target: Target, left: str, right: str) -> DotUse | None:
+    """The instruction that multiplies numbers as they are; None if there is none."""
+    use = dot_for(target, left, right)
     return None if use is None or use.flipped else use
 
 

@@ -84,6 +84,7 @@ def test_words() -> None:
         "Vectorize('made', 'f', Lanes(16))",
         "Reorder('made', ('c', 'f', 'y', 'x', 'r0', 'r1'))",
         "Stationary('made', 0, ('y', 'x'), ('r0', 'r1'), ((2, 2), (1, 9)), 2)",
+        "Stack(16384)",
     ]
 
 
@@ -111,8 +112,8 @@ def test_vectors_lie_along_what_all_operands_have() -> None:
 def test_turns_rename_registers(flow: str, turns: int) -> None:
     """As many steps as a number is carried through, in the rows of a window."""
     nest = nest_of(Case((9, 40), (3, 3), 8, kind=DEPTHWISE))
-    word = parse(flow).schedule_of(nest, AVX2).directives[-1]
-    assert isinstance(word, Stationary)
+    words = parse(flow).schedule_of(nest, AVX2).directives
+    (word,) = (x for x in words if isinstance(x, Stationary))
     assert word.unroll == turns
 
 
@@ -125,7 +126,7 @@ def test_turns_of_a_wide_window_are_too_many() -> None:
 
 def test_a_product_of_matrices_is_a_window_of_one() -> None:
     words = parse("weight").schedule_of(matmul(), AVX2).directives
-    assert words[-1] == Stationary("product", 1, ("i",), ())
+    assert Stationary("product", 1, ("i",), ()) in words
 
 
 def test_what_is_no_convolution() -> None:
