@@ -42,6 +42,7 @@ ORDER = (
     "vector",
     "llvm",
     "binary",
+    "cpp",
     "runtime",
     "workers",
     "search",

@@ -61,9 +61,10 @@ def load(path: Path) -> tuple[Code, layout.Library]:
         code.release()
         hint = "compile the model with nanoloom"
         raise Error("no nanoloom library", where=str(path), hint=hint) from error
-    if int(entry.version) != layout.VERSION:
+    version = int(entry.version)  # it goes with the library
+    if version != layout.VERSION:
         code.release()
-        raise of_another_format(path, int(entry.version))
+        raise of_another_format(path, version)
     why = refusal(library)
     if why:
         code.release()
