@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from nanoloom.target.facts import Target
 from nanoloom.target.instructions import aarch64, riscv64, x86
+from nanoloom.target.instructions.composed import DIFFERING_BITS
 from nanoloom.target.instructions.instruction import BITS, Extreme, Instruction
 
 INSTRUCTIONS = (*x86.INSTRUCTIONS, *aarch64.INSTRUCTIONS, *riscv64.INSTRUCTIONS)
@@ -135,6 +136,11 @@ def extremes_of(target: Target) -> tuple[Extreme, ...]:
     """What gives the larger or the smaller float."""
     known = EXTREMES.get(target.arch, ())
     return tuple(x for x in known if x.instruction.is_of(target))
+
+
+def differing_bits(target: Target, left: str, right: str) -> DotUse | None:
+    """What adds the number of bits that differ."""
+    return dot_use_of(target, DIFFERING_BITS, left, right)
 
 
 def counts_words(target: Target) -> bool:

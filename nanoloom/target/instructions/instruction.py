@@ -17,6 +17,7 @@ LANE = 32  # bits of a sum
 BITS = {
     "s8": 8,
     "u8": 8,
+    "b8": 8,  # eight numbers of a bit
     "s16": 16,
     "f16": 16,
     "bf16": 16,
@@ -47,7 +48,9 @@ class Instruction:
     and k of what it computes in each block of a register; a dot product's is a lane.
     swaps: the operands may change places, where the types say so.  lanes: so many
     numbers of one operand are in each block of a register, and a product is by one of
-    them, the last word says by which; 0 where all are multiplied.
+    them, the last word says by which; 0 where all are multiplied.  most: steps that its
+    sums hold, each number of a group its own, which are narrower than the result's; 0
+    for as many as there are.
     words: numbers behind the operands, 64 bits each: roundings, lanes.
     per_cycle: how many a core begins in a cycle, 0 where that is as multiply-adds of
     the same registers; a CPU where it is not has its own rate (VectorUnit.rates).
@@ -67,6 +70,7 @@ class Instruction:
     scalable: bool = False
     swaps: bool = True
     lanes: int = 0
+    most: int = 0
     intrinsic: str = ""
     words: tuple[int, ...] = ()
     per_cycle: float = 0

@@ -29,6 +29,7 @@ from nanoloom.vector.nanokernel.instructions import (
     instruction,
     word_of,
 )
+from nanoloom.vector.nanokernel.narrow_accumulators import NarrowSums, lane_sums
 from nanoloom.vector.nanokernel.operands.convert_lhs import convert_lhs, extended
 from nanoloom.vector.nanokernel.operands.guarded_lhs import (
     Fill,
@@ -58,16 +59,40 @@ def accumulate(tile: Tile, use: DotUse, signed: tuple[bool, bool]) -> list[ir.Va
             return in_lanes(word, wide, flipped=use.flipped)
 
         product = partial(add_products, use, make=instruction)
-        return k_groups.Step(group, ((left, right),), product)
+        return k_groups.Step(group, ((left, right),), product, use.dot.most)
 
     def family(read: GuardedRead | Fill, rows: list[ir.Value]) -> guarded_sums.Through:
         return k_groups.Sums(tile, step_of(read.group), rows).through
 
     start, lhs = corrected(tile, use), GuardedLhs.of(tile)
+    if use.dot.most:
+        return in_rounds(tile, step_of(k_groups.Row.together), wide, start)
     if lhs is None or not lhs.in_groups:
         return k_groups.accumulate(tile, step_of(k_groups.Row.together), start)
     adds = use.flipped or lhs.number != "0"
     return guarded_sums.accumulate(tile, lhs, family, start, adds=adds)
+
+
+def in_rounds(
+    tile: Tile, step: k_groups.Step, kind: ir.VectorType, start: list[ir.Value]
+) -> list[ir.Value]:
+    """Sums as narrow as the numbers, each of a group its own: added to those of the
+    result behind each round.  kind: of a vector of them."""
+    made = k_groups.Sums(tile, step, tile.row_indices)
+
+    def rest(ivs: list[ir.Value], sums: list[ir.Value]) -> list[ir.Value]:
+        dim = tile.shape.reduced[-1]
+        left = tile.shape.extents[dim] % step.group
+        return made.products(ivs, ivs[dim], left, sums)
+
+    def added(sums: list[ir.Value], narrow: list[ir.Value]) -> list[ir.Value]:
+        pairs = zip(sums, narrow, strict=True)
+        return [arith.addi(sum_, lane_sums(sum_.type, x)) for sum_, x in pairs]
+
+    return NarrowSums(
+        tile, kind, len(start), step.group, step.most, made.whole, made.innermost,
+        rest, added,
+    ).accumulate(start)  # fmt: skip
 
 
 def taken(tile: Tile, use: DotUse) -> ir.Type:

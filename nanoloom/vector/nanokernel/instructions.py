@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from nanoloom.mlir import arith, ir, llvm, memref, named, vector
+from nanoloom.mlir import arith, ir, llvm, math, memref, named, vector
 from nanoloom.nest.extent import Lanes
 from nanoloom.target.instructions import x86
 from nanoloom.target.instructions.choose import DotUse
+from nanoloom.target.instructions.composed import DIFFERING
 from nanoloom.target.instructions.instruction import Instruction
 from nanoloom.vector.dialect import INSTRUCTION, make
 from nanoloom.vector.widths import vector_type
@@ -87,6 +88,9 @@ def add_products(
     make: what makes the instruction, in front of buffers `instruction`.
     """
     make = make or emit
+    if use.dot.function == DIFFERING:
+        one, other = (vector.bitcast(sums.type, x) for x in (left, right))
+        return arith.addi(sums, math.ctpop(arith.xori(one, other)))
     pair = [right, left] if use.swapped else [left, right]
     if not use.dot.accumulates:
         return arith.addi(sums, make(use.dot.function, sums.type, pair))
