@@ -80,17 +80,15 @@ class InstructionSteps:
         zeros = filled(start[0].type, 0)
         return [
             self.joined([start[number] for number in rows] or [zeros])
-            for column in self.columns(strip, points)
-            for rows in column
+            for _, rows in carried(self.columns(strip, points))
         ]
 
     def finished(
         self, strip: RegisterTile, points: list[Point], made: Values
     ) -> Values:
         """The sums of all points, less what inverted signs have added."""
-        found, sums = dict[int, ir.Value](), iter(made)
-        for column in self.columns(strip, points):
-            here = {rows: next(sums) for rows in column}
+        found = dict[int, ir.Value]()
+        for here in by_columns(self.columns(strip, points), made):
             ones = here.pop((), None)
             if ones is not None:
                 factor = filled(ones.type, self.use.correction)
@@ -116,8 +114,7 @@ class InstructionSteps:
         here = [point.moved(self.depth, at) for point in points]
         columns = self.columns(strip, points)
         factors = RowFactors(strip, self.left, self.use, self.numbers_of(strip))
-        sums, left = iter(values), dict[Rows, ir.Value]()
-        made = [{rows: next(sums) for rows in column} for column in columns]
+        made, left = by_columns(columns, values), dict[Rows, ir.Value]()
 
         def factor(rows: Rows) -> ir.Value:
             if rows not in left:
@@ -136,7 +133,7 @@ class InstructionSteps:
             if self.use.dot.lanes:
                 # No load comes in front of this: LLVM would run out of registers.
                 llvm.InlineAsmOp(None, [], "", "~{memory}", has_side_effects=True)
-        return [sum_ for column in made for sum_ in column.values()]
+        return [made[column][rows] for column, rows in carried(columns)]
 
     @property
     def holds_rows(self) -> bool:
@@ -230,3 +227,18 @@ def wide(kind: ir.VectorType) -> ir.VectorType:
     """The sums of two columns as one number."""
     lanes = Lanes(kind.shape[0] // 2, scalable=True)
     return vector_type(lanes, ir.IntegerType.get_signless(2 * LANE))
+
+
+def carried(columns: list[list[Rows]]) -> list[tuple[int, Rows]]:
+    """The order in which sums go from step to step, each with its column: that of the
+    points, to which single steps add; those of ones behind."""
+    every = [(n, rows) for n, column in enumerate(columns) for rows in column]
+    return sorted(every, key=lambda x: (not x[1], x[1]))
+
+
+def by_columns(columns: list[list[Rows]], sums: Values) -> list[dict[Rows, ir.Value]]:
+    """Sums that are carried, as those of each column."""
+    every = dict(zip(carried(columns), sums, strict=True))
+    return [
+        {rows: every[n, rows] for rows in column} for n, column in enumerate(columns)
+    ]
