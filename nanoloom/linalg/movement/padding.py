@@ -84,16 +84,39 @@ def continued(
                 [0 if d == axis else n for d, n in enumerate(side)]
                 for side in (low, high)
             )
+    sides = [*zip(low, x.shape, high, strict=True)]
     if not any((*low, *high)):
         return x
-    shape = [a + s + c for a, s, c in zip(low, x.shape, high, strict=True)]
+    if not any((*low[:-1], *high[:-1])):
+        return row_ends(b, x, low[-1], high[-1], mode)
     source = b.value(x)
 
     def body() -> Scalar:
-        rows = enumerate(zip(low, x.shape, high, strict=True))
-        return b.load(source, x.dtype, [inside(d, *row, mode) for d, row in rows])
+        at = [inside(d, *side, mode) for d, side in enumerate(sides)]
+        return b.load(source, x.dtype, at)
 
-    return map_generic(b, shape, x.dtype, [], body)
+    return map_generic(b, [sum(side) for side in sides], x.dtype, [], body)
+
+
+def row_ends(b: Builder, x: Tensor, before: int, after: int, mode: str) -> Tensor:
+    """Rows continued at their ends: what is between is copied as it lies, twice as fast
+    as number by number.
+
+    Ends come of the shortest part of a row that has them.  Places in that part are the
+    same for any size of x: only where it begins differs.
+    """
+    size, axis = x.shape[-1], x.rank - 1
+    places = np.pad(np.arange(size), (before, after), mode=mode)  # type: ignore[call-overload]
+    parts: list[Tensor] = []
+    for here in (places[:before], None, places[before + size :]):
+        if here is None:
+            parts.append(x)
+        elif here.size:
+            first = int(here.min())
+            shape = [*x.shape[:-1], int(here.max()) + 1 - first]
+            part = b.slice(x, [0] * axis + [first], shape)
+            parts.append(take(b, part, here - first, axis))
+    return b.concat(parts, axis)
 
 
 def inside(axis: int, before: int, size: int, after: int, mode: str) -> Scalar:
