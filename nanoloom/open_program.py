@@ -100,13 +100,15 @@ class OpenProgram:
             return "its kernels are scheduled for known sizes"
         if isinstance(self.source, Entering):
             return "it is no graph"
-        if not self.samples:
-            few = " ".join(f"--dim {name}=N" for name in self.names[:2])
-            return (
-                f"{len(self.names)} dimensions are open, more than are told apart; "
-                f"give some of them numbers ({few})"
-            )
-        return ""
+        return "" if self.samples else self.not_told_apart()
+
+    def not_told_apart(self) -> str:
+        """The reason where there are no samples, or none that say one."""
+        few = " ".join(f"--dim {name}=N" for name in self.names[:2])
+        return (
+            f"{len(self.names)} dimensions are open, more than are told apart; "
+            f"give some of them numbers ({few})"
+        )
 
     @cached_property
     def samples(self) -> tuple[Samples, ...]:
@@ -226,7 +228,7 @@ class OpenProgram:
                 return None
             self.reason = ""
             return found
-        self.reason = self.reason or "no sizes tell it apart"
+        self.reason = self.reason or self.not_told_apart()
         return None
 
     def binding(self, samples: Samples, empty: Set[str]) -> OpenBinding:
