@@ -1,4 +1,4 @@
-"""Operators that ONNX's reference computes as nanoloom's own code does: they fold by it.
+"""Operators that ONNX's reference computes as nanoloom's own code does: it folds them.
 
 A constant gives what the same numbers give as an input.  The reference is wrong for
 some operators, types and attributes, and elsewhere rounds otherwise; a node that does
