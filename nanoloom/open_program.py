@@ -31,7 +31,7 @@ from nanoloom.interface.expressions import evaluate, names
 from nanoloom.interface.interface import Interface
 from nanoloom.options import CompileOptions
 from nanoloom.report import Report
-from nanoloom.sizes.dynamic_refusal import NotDynamic
+from nanoloom.sizes.dynamic_refusal import NotDynamic, with_dims
 from nanoloom.sizes.samples import Samples, tried_samples
 from nanoloom.source import Entering, Source
 
@@ -84,8 +84,10 @@ class OpenProgram:
         """Why sizes are not tried; "" where they are."""
         if not self.names:
             return "no dimension is open"
-        if not set(self.names) <= set(self.texts):
-            return "a dimension is an expression of others, which no input has"
+        if lost := [name for name in self.names if name not in self.texts]:
+            text = next(t for t in self.texts if {*lost} & names_in(t))
+            what = f"dimension {text} is an expression"
+            return str(with_dims(NotDynamic(f"{what} of what no input has"), lost))
         options = self.options
         usual = CompileOptions(
             options.target,
@@ -97,7 +99,8 @@ class OpenProgram:
             encoder_caches=options.encoder_caches,
         )
         if options != usual:
-            return "its kernels are scheduled for known sizes"
+            reason = "its kernels are scheduled for known sizes"
+            return str(with_dims(NotDynamic(reason), self.names))
         if isinstance(self.source, Entering):
             return "it is no graph"
         return "" if self.samples else self.not_told_apart()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import onnx.parser
 import pytest
@@ -12,7 +14,9 @@ from nanoloom.errors import InputError
 from nanoloom.inspect.dynamic_sizes import dynamic_sizes
 from nanoloom.kernels.program import Call, Limits, Place, Program, Storage, Word
 from nanoloom.kernels.sample_agreement import require_same
+from nanoloom.options import CompileOptions
 from nanoloom.sizes.dynamic_refusal import NotDynamic
+from nanoloom.target import by_name
 from nanoloom.weights.weight import Source, Weight
 
 HEAD = '<ir_version: 8, opset_import: ["" : 18]>'
@@ -55,6 +59,29 @@ def test_a_node_says_which_dimensions(node: str) -> None:
     (number,) = (i for i, x in enumerate(made.graph.node) if x.output[0] == "y")
     why = dynamic_sizes(made.SerializeToString(), {}, Cache.temporary()).why
     assert why.startswith(REASONS[node].format(number))
+
+
+def test_a_dimension_that_no_input_has() -> None:
+    text = 'g (float[2, "past + new"] x) => (float[2, m] y) { y = Relu (x) }'
+    made = onnx.parser.parse_model(HEAD + text.replace('"past + new"', "p"))
+    made.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "past + new"
+    why = dynamic_sizes(made.SerializeToString(), {}, Cache.temporary()).why
+    assert why == (
+        "dimension past + new is an expression of what no input has, and new and past "
+        "are open; give them numbers (--dim new=N --dim past=N)"
+    )
+
+
+def test_kernels_of_a_schedule(tmp_path: Path) -> None:
+    made = onnx.parser.parse_model(
+        HEAD + "g (float[n, 2] x) => (float[n, 2] y) { y = Relu (x) }"
+    )
+    options = CompileOptions(by_name("x86-64-v3"), layout="last")
+    program = nanoloom.compile(made, options=options, cache=Cache(tmp_path))
+    assert program.open.reason == (
+        "its kernels are scheduled for known sizes, and n is open; give it a number "
+        "(--dim n=N)"
+    )
 
 
 def test_a_library_says_it_once() -> None:
