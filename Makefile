@@ -1,6 +1,6 @@
 # `make demo` and `make test` need Python 3.11 or newer with venv, make, and nothing else:
 # the first target that is made sets up .venv from constraints.txt.  Tests of code for
-# other CPUs need qemu-user, which `make test` installs where it may.
+# other CPUs need qemu-user, of C++ cmake and g++, which `make test` installs where it may.
 
 PYTHON ?= python3
 TESTS ?=
@@ -40,12 +40,13 @@ levels: .venv/run.stamp qemu ## the tests that ask for the host, held to x86-64-
 	NANOLOOM_HOST=$$level $(MAKE) test TESTS='tests/vector tests/linalg tests/kernels \
 	tests/runtime tests/models' || exit; done
 
-# Programs for other CPUs are tested under emulation.  Without the right to install
-# packages, those tests fail and name the one that is missing.
+# Programs for other CPUs are tested under emulation, the CMake package by cmake.  Without
+# the right to install packages, those tests fail and name the one that is missing.
 qemu:
-	@command -v qemu-riscv64 >/dev/null || { test "$$(id -u)" = 0 && \
-	apt-get update -qq && apt-get install -qq --yes qemu-user; } || \
-	echo 'qemu-user is missing: install it for the tests that emulate other CPUs'
+	@{ command -v qemu-riscv64 && command -v cmake && command -v make && \
+	command -v c++; } >/dev/null || { test "$$(id -u)" = 0 && apt-get update -qq && \
+	apt-get install -qq --yes qemu-user cmake g++; } || \
+	echo 'install qemu-user, cmake and g++ for the tests that emulate CPUs and build C++'
 
 fuzz: .venv/run.stamp ## all cases of tests, random graphs and damaged files for MINUTES=30
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) -m drawn --all-cases

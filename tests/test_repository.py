@@ -42,6 +42,7 @@ ORDER = (
     "vector",
     "llvm",
     "binary",
+    "cpp",
     "runtime",
     "workers",
     "search",
@@ -93,6 +94,7 @@ BUDGET, TEST_BUDGET = (300, 50), (400, 60)
 EVALUATED_ANNOTATIONS = {
     "nanoloom/vector/dialect.py",
     "nanoloom/vector/transform_fields.py",
+    "nanoloom/vector/transform_notes.py",
 }
 
 VAGUE = re.compile(r"(^|_)(utils?|helpers?|misc|common|old|new)(_|$)")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from nanoloom.binary.cpp_functions import functions
 from nanoloom.binary.link import RUNTIME
 from nanoloom.binary.sizes import SizesTable
 from nanoloom.binary.sizes_header import described, extents, sized
@@ -81,6 +82,8 @@ int nanoloom_{name}_explain(const struct nanoloom_{name} *handle, int status,
 
 #ifdef __cplusplus
 }}
+
+{functions}
 #endif
 
 #endif
@@ -149,6 +152,7 @@ def header_h(table: ProgramTable, model_name: str, *, levels: bool = False) -> s
         types=(RUNTIME / "types.h").read_text("utf-8"),
         input_count=len(table.given),
         output_count=len(table.made),
+        functions=functions(table, name),
         memory=memory(table),
         tiles=tiles,
         wrong=_WRONG_SIZES if table.sizes else "",

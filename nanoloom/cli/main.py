@@ -107,9 +107,28 @@ Version = Annotated[
 ]
 
 
-def version(show: Version = False) -> None:
+def print_cmake_dir(wanted: bool) -> None:
+    if wanted:
+        from nanoloom.cpp import FOLDER
+
+        print(FOLDER)
+        raise typer.Exit(DONE)
+
+
+CMakeDir = Annotated[
+    bool,
+    typer.Option(
+        "--cmake-dir",
+        is_eager=True,
+        callback=print_cmake_dir,
+        help="Print the folder for cmake -Dnanoloom_DIR=.",
+    ),
+]
+
+
+def version(show: Version = False, cmake: CMakeDir = False) -> None:
     """Turn a neural network into vector code."""
-    del show
+    del show, cmake
 
 
 def one_line(message: Warning | str, *_: object) -> str:

@@ -20,6 +20,8 @@ from nanoloom.kernels.linalg_query import (
     yielded,
 )
 from nanoloom.mlir import ir
+from nanoloom.nest.extent import Lanes
+from nanoloom.target.facts import Target
 from nanoloom.vector.access import (
     CONSTANT,
     Access,
@@ -32,6 +34,7 @@ from nanoloom.vector.access import (
     parts,
     written,
 )
+from nanoloom.vector.full_vectors import reads_rows
 from nanoloom.vector.guarded_operand import FRONT, Edges, GuardedOperand
 
 if TYPE_CHECKING:
@@ -44,6 +47,14 @@ LOAD, ASK, CHOOSE = "memref.load", "arith.cmpi", "arith.select"
 
 class OtherBody(Exception):
     """A body that asks for anything but places of axes."""
+
+
+def guarded_rows(
+    op: ir.OpView, dim: int, lanes: Lanes, target: Target
+) -> GuardedOperand | None:
+    """What a pad reads, None where it is not read by rows."""
+    rows = is_pad(op) and reads_rows(op, dim, lanes, target)
+    return guarded_read(op) if rows else None
 
 
 def guarded_read(pad: ir.OpView) -> GuardedOperand | None:

@@ -285,8 +285,7 @@ class RegisterTile:
         x = self.inputs[number]
         access = x.access(self.dim)
         mask = None if access is Access.UNIFORM else point.mask
-        at = tuple(i.known_as for i in once.indices(x, point.ivs))
-        return x.buffer, access, mask, at
+        return x.buffer, access, mask, *(i.known_as for i in once.indices(x, point.ivs))
 
     def read_along(self, *dims: int) -> list[int]:
         """The inputs that are read at another place for each step of dimensions."""

@@ -17,7 +17,6 @@ from nanoloom.kernels.linalg_query import (
     all_dims,
     body,
     input_count,
-    is_pad,
     iterators,
     maps,
 )
@@ -35,9 +34,8 @@ from nanoloom.vector.full_vectors import (
     is_full,
     is_masked,
     multiplies_and_adds,
-    reads_rows,
 )
-from nanoloom.vector.read_guarded import guarded_read
+from nanoloom.vector.read_guarded import guarded_rows
 from nanoloom.vector.reduction_init import fill_of, number_of
 from nanoloom.vector.reductions import reduce_along
 from nanoloom.vector.register_tile import RegisterTile
@@ -152,12 +150,10 @@ class Loops(RegisterTile):
         if not is_vectorizable(code, plan.axis):
             return None
         dim = plan.axis
-        combiners: list[combiner.Combiner] = []
-        if kinds[dim] == "reduction":
-            found = combiners_of(op, guarded=plan.lanes.scalable)
-            if found is None:
-                return None
-            combiners = found
+        of_sums = kinds[dim] == "reduction"
+        combiners = combiners_of(op, guarded=plan.lanes.scalable) if of_sums else []
+        if combiners is None:
+            return None
         whole = not plan.lanes.scalable or is_full([*inputs, *outputs], dim, target)
         lanes = plan.lanes if whole else ONE
         if kinds[dim] == "parallel" and not are_stored(outputs, dim, lanes):
@@ -181,9 +177,7 @@ class Loops(RegisterTile):
             target.has("sve"),
             frozenset(x for x in ("f16", "bf16") if widens_products(target, x)),
             is_masked(op, plan.lanes, target),
-            guarded_read(op)
-            if is_pad(op) and reads_rows(op, dim, plan.lanes, target)
-            else None,
+            guarded_rows(op, dim, plan.lanes, target),
             not plan.lanes.scalable and target.vector.registers >= MANY,
             plan.reuses,
             plan.chains,

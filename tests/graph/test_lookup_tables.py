@@ -50,7 +50,9 @@ def every(kind: str) -> np.ndarray:
 
 
 @pytest.mark.drawn
-@pytest.mark.parametrize(("name", "x", "y"), product(FUNCTIONS, TYPES, TYPES), ids=str)
+@pytest.mark.parametrize(
+    ("name", "x", "y"), [*product(FUNCTIONS, TYPES, TYPES)], ids=str
+)
 def test_all_numbers_are_the_references(name: str, x: str, y: str) -> None:
     text = model(FUNCTIONS[name], x, y)
     assert operators(optimized(text)) == ["Table"]

@@ -38,7 +38,7 @@ class ReduceJointly(Note):
 
     def require(self, nest: LoopNest, placement: Placement) -> None:
         require_power(self, "count", self.count, MOST)
-        lanes = lanes_along_sum(placement)
+        lanes = lanes_along_k(placement)
         if lanes is None or lanes.scalable or lanes.count < max(FEWEST, self.count):
             reason = f"the vectors of {self.stage} are no {self.count} lanes of a sum"
             refuse(self, reason)
@@ -106,11 +106,11 @@ class InitWithAddend(Note):
             refuse(self, f"{self.stage} does not begin with zero")
         if not at_tile(nest, stage):
             refuse(self, f"{self.stage} is not computed at its reader's register tile")
-        if not any(addends(nest, stage)):
+        if not any(added_terms(nest, stage)):
             refuse(self, f"nothing that lies in memory is added to {self.stage} alone")
 
 
-def addends(nest: LoopNest, stage: Statement) -> Iterator[bool]:
+def added_terms(nest: LoopNest, stage: Statement) -> Iterator[bool]:
     """For what the only reader of a sum adds to it: whether it is in memory."""
     (write,) = stage.writes
     found = [(s, n) for s in nest.stages for n, x in enumerate(s.reads)
@@ -124,7 +124,7 @@ def addends(nest: LoopNest, stage: Statement) -> Iterator[bool]:
             yield writer is None or not at_tile(nest, writer)
 
 
-def lanes_along_sum(placement: Placement) -> Lanes | None:
+def lanes_along_k(placement: Placement) -> Lanes | None:
     """Those of a stage whose vectors lie along a sum."""
     vectors = [x for x in placement.loops if x.how is How.VECTOR]
     last = vectors[-1] if vectors else None

@@ -39,15 +39,16 @@ def instruction_of(
     """The directive for a stage of a nest behind some words, if there is one."""
     stage, placement = nest.stage(name), nest.placement(name)
     vectors = [x for x in placement.loops if x.how is How.VECTOR]
-    if not vectors or placement.by is not None or not adds_products(stage):
+    stays = any(isinstance(x, Stationary) and x.stage == name for x in words)
+    other = placement.by is not None and not stays  # it has an instruction of its own
+    if not vectors or other or not adds_products(stage):
         return []
     lanes = vectors[-1].trips
     assert isinstance(lanes, Lanes), "vectors have lanes"
     found = ""
     if vectors[-1].is_reduction:
-        if any(isinstance(x, Stationary) and x.stage == name for x in words):
-            found = along_sum(stage, lanes, target)
-    elif lanes.scalable:
+        found = along_sum(stage, lanes, target) if stays else ""
+    elif lanes.scalable and not stays:
         packs = {x.argument: x for x in words if isinstance(x, Pack) and not x.bits}
         found = Columns.of(nest, placement, lanes, packs).instruction(target)
     return [Instruction(name, found)] if found else []

@@ -1,0 +1,281 @@
+/* nanoloom.hpp: models that nanoloom compiled, in C++17.
+ *
+ *     #include "minilm.h"
+ *     #include <nanoloom.hpp>
+ *
+ *     nanoloom::Model<nanoloom_minilm_functions> model;
+ *     std::vector<float> x = ..., y = model.buffer<float>(0);
+ *     model.run({x}, {y});
+ *
+ * Everything is inline over the functions of minilm.h; nothing else is linked.  Tensors
+ * are views of the caller's memory, dense and row-major: what has data() and size(), or
+ * a pointer and a count.  Element types and counts are compared with the model's. */
+#ifndef NANOLOOM_HPP
+#define NANOLOOM_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#ifndef NANOLOOM_TYPES_H
+#error "include the header of a model in front of nanoloom.hpp"
+#endif
+
+namespace nanoloom {
+
+/* What is wrong, as a sentence.  status: an enum nanoloom_status, NANOLOOM_OK where it
+ * was found before the model was asked. */
+class Error : public std::runtime_error {
+public:
+    Error(int status, const std::string &text) : std::runtime_error(text), status(status) {}
+    const int status;
+};
+
+/* The bits of 16-bit floats, which C++17 has no types for. */
+struct F16 {
+    std::uint16_t bits;
+};
+struct BF16 {
+    std::uint16_t bits;
+};
+
+/* The model's name of a C++ type. */
+template <class T> constexpr nanoloom_element element_of() {
+    if constexpr (std::is_same_v<T, bool>) return NANOLOOM_BOOL;
+    else if constexpr (std::is_same_v<T, F16>) return NANOLOOM_F16;
+    else if constexpr (std::is_same_v<T, BF16>) return NANOLOOM_BF16;
+    else if constexpr (std::is_same_v<T, float>) return NANOLOOM_F32;
+    else if constexpr (std::is_same_v<T, double>) return NANOLOOM_F64;
+    else {
+        static_assert(std::is_integral_v<T>, "no element type of a tensor");
+        constexpr bool is_signed = std::is_signed_v<T>;
+        switch (sizeof(T)) {
+        case 1: return is_signed ? NANOLOOM_I8 : NANOLOOM_U8;
+        case 2: return is_signed ? NANOLOOM_I16 : NANOLOOM_U16;
+        case 4: return is_signed ? NANOLOOM_I32 : NANOLOOM_U32;
+        default: return is_signed ? NANOLOOM_I64 : NANOLOOM_U64;
+        }
+    }
+}
+
+inline const char *element_name(int element) {
+    constexpr const char *names[] = {"bool", "i8",  "u8",  "i16",  "u16", "i32", "u32",
+                                     "i64",  "u64", "f16", "bf16", "f32", "f64"};
+    return element < 0 || element > NANOLOOM_F64 ? "another type" : names[element];
+}
+
+/* Elements of one type in memory of the caller's.  Byte: const std::byte for inputs. */
+template <class Byte> class View {
+    template <class T>
+    using Element = std::conditional_t<std::is_const_v<Byte>, const T, T>;
+
+public:
+    template <class T>
+    View(T *data, std::size_t count)
+        : data(data), count(count), element(element_of<std::remove_const_t<T>>()) {}
+
+    template <class C, class T = std::remove_pointer_t<decltype(std::declval<C &>().data())>,
+              class = std::enable_if_t<std::is_convertible_v<T *, Element<T> *>>>
+    View(C &container) : View(container.data(), container.size()) {}
+
+    std::conditional_t<std::is_const_v<Byte>, const void *, void *> data;
+    std::size_t count;
+    int element;
+};
+using Input = View<const std::byte>;
+using Output = View<std::byte>;
+
+/* Name, element type and shape of an input or output; -1: known at run time. */
+struct Tensor {
+    std::string name;
+    int element;
+    std::vector<std::int64_t> shape;
+
+    explicit Tensor(const nanoloom_tensor &tensor)
+        : name(tensor.name), element(tensor.element),
+          shape(tensor.shape, tensor.shape + tensor.rank) {}
+
+    /* How many elements there are; raises Error where a size is not known. */
+    std::size_t count() const {
+        std::size_t product = 1;
+        for (std::int64_t size : shape) {
+            if (size < 0)
+                throw Error(NANOLOOM_NO_SIZES, name + " has no sizes yet: call resize");
+            product *= static_cast<std::size_t>(size);
+        }
+        return product;
+    }
+};
+
+/* A handle: its threads and its working memory.  One thread runs it at a time; other
+ * handles of the model share its parameters.  Functions: nanoloom_MODEL_functions. */
+template <class Functions> class Model {
+public:
+    /* threads: 0 chooses by the CPUs that this process may use. */
+    explicit Model(int threads = 0) : Model(Functions::create(threads)) {}
+
+    /* The same, on a thread pool of the caller's: see nanoloom_parallel. */
+    Model(nanoloom_parallel parallel, void *context)
+        : Model(Functions::create_on(parallel, context)) {}
+
+    Model(Model &&other) noexcept
+        : handle_(std::exchange(other.handle_, nullptr)), room_(std::move(other.room_)) {}
+    Model &operator=(Model &&other) noexcept {
+        std::swap(handle_, other.handle_);
+        std::swap(room_, other.room_);
+        return *this;
+    }
+    Model(const Model &) = delete;
+    Model &operator=(const Model &) = delete;
+    ~Model() { Functions::destroy(handle_); }
+
+    /* For the functions of the C header; nullptr behind a move. */
+    typename Functions::handle *get() const noexcept { return handle_; }
+
+    /* Numbers of the model's sizes, in the order of its header; none where it has none. */
+    void resize(std::initializer_list<std::int64_t> sizes) {
+        resize(sizes.begin(), sizes.size());
+    }
+    void resize(const std::int64_t *sizes, std::size_t count) {
+        if (count != std::size_t{Functions::sizes})
+            refuse("the model has " + std::to_string(Functions::sizes) + " sizes, and " +
+                   std::to_string(count) + " are given");
+        if constexpr (Functions::sizes > 0) {
+            require(Functions::resize(handle_, sizes));
+            room_ = rooms();
+        }
+    }
+
+    /* An input or output, with the sizes of the last resize; raises Error past the end. */
+    Tensor input(std::int32_t index) const {
+        if constexpr (Functions::sizes > 0) {
+            if (const nanoloom_tensor *found = Functions::input_of(handle_, index))
+                return Tensor(*found);
+        }
+        return known(Functions::input(index), "input", index);
+    }
+    Tensor output(std::int32_t index) const {
+        if constexpr (Functions::has_output_of) {
+            if (const nanoloom_tensor *found = Functions::output_of(handle_, index))
+                return Tensor(*found);
+        }
+        return known(Functions::output(index), "output", index);
+    }
+
+    /* Memory for an output: for the largest, where its shape depends on the data. */
+    template <class T> std::vector<T> buffer(std::int32_t index) const {
+        static_assert(!std::is_same_v<T, bool>, "a vector of bools is no memory of them");
+        Tensor tensor = output(index);
+        require_element(tensor, element_of<T>());
+        return std::vector<T>(room(tensor, index));
+    }
+
+    /* Reads the inputs, writes the outputs, in the order of the header; raises Error. */
+    void run(std::initializer_list<Input> inputs, std::initializer_list<Output> outputs) {
+        const void *given[Functions::inputs + 1];
+        void *made[Functions::outputs + 1];
+        fill(inputs, Functions::inputs, given, "inputs",
+             [&](std::int32_t i) { return Place{input(i), input(i).count()}; });
+        fill(outputs, Functions::outputs, made, "outputs",
+             [&](std::int32_t i) { return Place{output(i), room(output(i), i)}; });
+        require(run(given, made));
+    }
+
+    /* The same without comparisons and exceptions: an enum nanoloom_status. */
+    int run(const void *const *inputs, void *const *outputs) noexcept {
+        return Functions::run(handle_, inputs, outputs);
+    }
+
+    /* How many tokens a session keeps; it forgets all but the first `length`, or makes
+     * room for so many.  Only models compiled with --session have these. */
+    std::int64_t length() const { return Functions::length(handle_); }
+    void rewind(std::int64_t length) { require(Functions::rewind(handle_, length)); }
+    void reserve(std::int64_t tokens) { require(Functions::reserve(handle_, tokens)); }
+
+    /* What a status means, with what the handle knows of its last run. */
+    std::string explain(int status) const {
+        char text[512];
+        Functions::explain(handle_, status, text, sizeof text);
+        return text;
+    }
+
+private:
+    explicit Model(typename Functions::handle *handle) : handle_(handle) {
+        if (!handle)
+            throw Error(NANOLOOM_NO_HANDLE,
+                        "no handle: threads are 0 to 1024, memory is out, or there is no "
+                        "code for this CPU");
+        if constexpr (Functions::sizes == 0)
+            room_ = rooms();
+    }
+
+    /* What memory each output needs, where a run says that less of it counts. */
+    std::vector<std::size_t> rooms() const {
+        std::vector<std::size_t> made;
+        if constexpr (Functions::is_counted)
+            for (std::int32_t i = 0; i < Functions::outputs; i++)
+                made.push_back(Functions::sizes > 0 ? output(i).count()
+                                                    : Tensor(*Functions::output(i)).count());
+        return made;
+    }
+
+    std::size_t room(const Tensor &tensor, std::int32_t index) const {
+        if constexpr (Functions::is_counted)
+            if (static_cast<std::size_t>(index) < room_.size())
+                return room_[static_cast<std::size_t>(index)];
+        return tensor.count();
+    }
+
+    struct Place {
+        Tensor tensor;
+        std::size_t count;
+    };
+
+    [[noreturn]] static void refuse(const std::string &text) { throw Error(NANOLOOM_OK, text); }
+
+    void require(int status) const {
+        if (status != NANOLOOM_OK)
+            throw Error(status, explain(status));
+    }
+
+    static void require_element(const Tensor &tensor, int element) {
+        if (tensor.element != element)
+            refuse(tensor.name + " is " + element_name(tensor.element) + ", not " +
+                   element_name(element));
+    }
+
+    static Tensor known(const nanoloom_tensor *tensor, const char *kind, std::int32_t index) {
+        if (!tensor)
+            refuse("there is no " + std::string(kind) + " " + std::to_string(index));
+        return Tensor(*tensor);
+    }
+
+    template <class Views, class Pointer, class PlaceOf>
+    static void fill(const Views &views, int wanted, Pointer *pointers, const char *kind,
+                     PlaceOf place_of) {
+        if (views.size() != static_cast<std::size_t>(wanted))
+            refuse("the model has " + std::to_string(wanted) + " " + kind + ", and " +
+                   std::to_string(views.size()) + " are given");
+        std::int32_t index = 0;
+        for (const auto &view : views) {
+            Place place = place_of(index);
+            require_element(place.tensor, view.element);
+            if (view.count != place.count)
+                refuse(place.tensor.name + " has " + std::to_string(place.count) +
+                       " elements, and " + std::to_string(view.count) + " are given");
+            pointers[index++] = view.data;
+        }
+    }
+
+    typename Functions::handle *handle_;
+    std::vector<std::size_t> room_;
+};
+
+} // namespace nanoloom
+
+#endif

@@ -1,0 +1,147 @@
+"""nanoloom.hpp over C headers of models of each kind, as C++17 with all warnings."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import nanoloom
+from nanoloom.binary.toolchain import zig
+from nanoloom.cache import Cache
+from nanoloom.cpp import FOLDER
+from tests.cli import models
+
+PROGRAM = """\
+#include "{name}.h"
+#include <nanoloom.hpp>
+#include <array>
+#include <cassert>
+#include <iostream>
+
+template <class Action> static void refused(Action action) {{
+    try {{
+        action();
+    }} catch (const nanoloom::Error &error) {{
+        std::cout << error.status << " " << error.what() << "\\n";
+        return;
+    }}
+    std::cout << "taken\\n";
+}}
+
+int main() {{
+    nanoloom::Model<nanoloom_{name}_functions> model(1);
+{body}
+    return 0;
+}}
+"""
+TYPES = """
+    g (float16[2] h, bool[2] b, int8[2] i) => (float16[2] y, int8[2] z) {
+      y = Neg(h)
+      z = Where(b, i, i)
+    }
+"""
+OF_TYPES = """
+    std::array<nanoloom::F16, 2> h{{{0x3c00}, {0x4000}}}, y{};
+    const std::array<bool, 2> b{true, false};
+    std::array<std::int8_t, 2> i{3, -4}, z{};
+    auto moved = std::move(model);
+    assert(!model.get() && moved.get());
+    moved.run({h, b, {i.data(), 2}}, {y, z});
+    std::cout << std::hex << y[0].bits << " " << y[1].bits << " " << int{z[1]} << "\\n";
+    std::array<nanoloom::BF16, 2> other{};
+    refused([&] { moved.run({other, b, i}, {y, z}); });
+    refused([&] { moved.run({h, b}, {y, z}); });
+    refused([&] { moved.run({h, b, i}, {y, {z.data(), 1}}); });
+    refused([&] { moved.buffer<float>(0); });
+    refused([&] { moved.output(2); });
+    refused([&] { moved.resize({1}); });
+    refused([&] { nanoloom::Model<nanoloom_types_functions>(-1); });
+    const void *none[] = {h.data(), b.data(), nullptr};
+    void *made[] = {y.data(), z.data()};
+    std::cout << moved.explain(moved.run(none, made)) << "\\n";
+"""
+SAID_OF_TYPES = """\
+bc00 c000 fffffffc
+0 h is f16, not bf16
+0 the model has 3 inputs, and 2 are given
+0 z has 2 elements, and 1 are given
+0 y is f16, not f32
+0 there is no output 2
+0 the model has 0 sizes, and 1 are given
+1 no handle: threads are 0 to 1024, memory is out, or there is no code for this CPU
+an input or output pointer is NULL
+"""
+SIZED = """
+    g (float[batch, length] x) => (float[batch] y) {
+      axes = Constant<value_ints = [1]>()
+      y = ReduceSum<keepdims = 0>(x, axes)
+    }
+"""
+OF_SIZES = """
+    refused([&] { model.buffer<float>(0); });
+    model.resize({2, 3});
+    const std::vector<float> x{1, 2, 3, 4, 5, 6};
+    auto y = model.buffer<float>(0);
+    model.run({x}, {y});
+    std::cout << y[0] << " " << y[1] << " " << model.input(0).shape[1] << "\\n";
+    refused([&] { model.resize({2, -1}); });
+    refused([&] { model.resize({2}); });
+    model.run({x}, {y});
+"""
+SAID_OF_SIZES = """\
+6 y has no sizes yet: call resize
+6 15 3
+7 length is -1, and at least 1 is wanted
+0 the model has 2 sizes, and 1 are given
+"""
+COUNTED = """
+    g (float[6] x) => (int64[1, n] y) {
+      y = NonZero(x)
+    }
+"""
+OF_COUNTS = """
+    const std::vector<float> x{0, 2, 0, 4, 5, 0}, none(6);
+    auto y = model.buffer<std::int64_t>(0);
+    model.run({none}, {y});
+    assert(model.output(0).shape[1] == 0);
+    refused([&] { model.run({x}, {{y.data(), 0}}); });
+    assert(model.buffer<std::int64_t>(0).size() == 6);
+    model.run({x}, {y});
+    std::cout << model.output(0).count() << ": " << y[0] << y[1] << y[2] << "\\n";
+"""
+SAID_OF_COUNTS = """\
+0 y has 6 elements, and 0 are given
+3: 134
+"""
+CASES = {
+    "types": (TYPES, OF_TYPES, SAID_OF_TYPES),
+    "sized": (SIZED, OF_SIZES, SAID_OF_SIZES),
+    "counts": (COUNTED, OF_COUNTS, SAID_OF_COUNTS),
+}
+
+
+def compiler() -> list[str]:
+    own = shutil.which("c++")
+    return [own] if own else [str(zig()), "c++"]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_program(name: str, tmp_path: Path) -> None:
+    """The numbers, and a sentence for what does not fit, before anything is written."""
+    text, body, said = CASES[name]
+    model = models.write(tmp_path, text, f"{name}.onnx")
+    library = nanoloom.compile(model, cache=Cache(tmp_path)).save(
+        tmp_path / f"{name}.so"
+    )
+    source = tmp_path / "main.cpp"
+    source.write_text(PROGRAM.format(name=name, body=body))
+    flags = ["-std=c++17", "-O1", "-pedantic", "-Wall", "-Wextra", "-Wconversion"]
+    flags += ["-Werror", f"-I{tmp_path}", f"-I{FOLDER}", "-Wl,-rpath,$ORIGIN"]
+    program = tmp_path / "main"
+    command = [*compiler(), *flags, str(source), str(library), "-o", str(program)]
+    subprocess.run(command, check=True)
+    ran = subprocess.run([program], capture_output=True, text=True, check=True)
+    assert ran.stdout == said
