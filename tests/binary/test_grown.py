@@ -20,6 +20,8 @@ from nanoloom.cache import Cache
 from nanoloom.options import CompileOptions
 from nanoloom.program import Program
 from nanoloom.runtime.emulation import machine
+from nanoloom.target.by_name import levels
+from nanoloom.target.host import host
 from tests.c_libraries import lend
 from tests.sizes.test_rooms import DURATIONS, HEAD, READ, looped
 
@@ -103,6 +105,10 @@ end:
     return 0;
 }
 """
+LEVELS = {
+    "x86_64": levels("x86-64-v2,x86-64-v3"),
+    "aarch64": levels("aarch64,cortex-a76"),
+}[host().arch]
 Feeds = dict[str, np.ndarray]
 Arrays = list[np.ndarray]
 
@@ -291,6 +297,13 @@ def test_on_another_machine(tmp_path: Path, linking: Cache, spec: str) -> None:
         for feeds in CASES[name].calls(2)[:3]:
             found = run_executable(tmp_path, path, program, feeds, *other.call())
             require_right(name, feeds, found)
+
+
+def test_code_for_several_cpus(compiled: Saved, tmp_path: Path) -> None:
+    path = compiled("loop").save(tmp_path / "model.so", levels=LEVELS)
+    with nanoloom.load(path, threads=1) as model:
+        for feeds in CASES["loop"].calls(3):
+            require_right("loop", feeds, [*model(feeds).values()])
 
 
 def test_what_is_refused_from_c(compiled: Saved, tmp_path: Path) -> None:
