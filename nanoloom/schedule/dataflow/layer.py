@@ -11,9 +11,9 @@ from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
 from nanoloom.nest.taps import Window
 from nanoloom.target.facts import Target
-from nanoloom.target.instructions.choose import bytes_dot
+from nanoloom.target.instructions.choose import plain_dot
 
-SUM_BITS = 32  # of what dot products of bytes add to
+SUM_BITS = 32  # of what dot products add to
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,12 @@ class Layer:
 
     def bits(self, target: Target) -> int:
         """Of a number that fills a lane: of a sum, or of an operand where
-        an instruction multiplies bytes and adds up four neighbours."""
+        an instruction multiplies and adds up neighbours."""
         total = bits(self.stage.writes[0].element)
         axis = self.stage.axis(self.vectors)
         summed = axis is not None and axis.is_reduction and total == SUM_BITS
         one, other = (x.element for x in self.stage.reads)
-        dots = summed and bytes_dot(target, one, other) is not None
+        dots = summed and plain_dot(target, one, other) is not None
         return bits(one) if dots else total
 
     def steps(self, anchor: str) -> Window:
