@@ -99,7 +99,7 @@ def test_random_constants(tmp_path: Path, operator: str) -> None:
     for name, right in wanted.items():
         assert found[name].shape == right.shape and found[name].dtype == right.dtype
         if right.dtype.kind == "f":
-            most = np.nanmax(abs(right[np.isfinite(right)]), initial=1)
+            most = float(np.nanmax(abs(right[np.isfinite(right)]), initial=1))
             eps = float(np.finfo(right.dtype).eps)
             np.testing.assert_allclose(found[name], right, 0, 64 * eps * most)
         else:

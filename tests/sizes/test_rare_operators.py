@@ -101,6 +101,10 @@ def parsed(text: str) -> onnx.ModelProto:
     )
 
 
+def first(reference: ReferenceEvaluator, feeds: Mapping[str, np.ndarray]) -> np.ndarray:
+    return np.asarray(next(iter(reference.run(None, dict(feeds)))))
+
+
 def given(model: onnx.ModelProto, dims: Mapping[str, int]) -> dict[str, np.ndarray]:
     """Seeded floats from -1 to 1; places are all different."""
     random = np.random.default_rng(sum(dims.values()))
@@ -131,7 +135,7 @@ def test_any_size(tmp_path: Path, name: str) -> None:
         assert not program.open.reason
         shapes = {key: array.shape for key, array in x.items()}
         assert program.open.bound(shapes, 1) is not None, dims
-        right = np.asarray(reference.run(None, x)[0])
+        right = first(reference, x)
         assert y.shape == right.shape
         assert (abs(y - right) <= terms * SINGLE * max(terms, 1)).all(), dims
         assert y.any() == right.any() and (terms or abs(right).max() > 0)
@@ -146,7 +150,7 @@ def test_a_crop_that_sizes_decide(tmp_path: Path) -> None:
     for h, w in ((7, 4), (4, 7), (5, 5), (1, 9), (9, 1), (40, 33)):
         x = np.random.default_rng(h).uniform(1, 2, (h, w)).astype(np.float32)
         np.testing.assert_array_equal(
-            program({"x": x})["y"], reference.run(None, {"x": x})[0]
+            program({"x": x})["y"], first(reference, {"x": x})
         )
         assert not program.open.reason
 
@@ -184,7 +188,7 @@ def test_grams(tmp_path: Path, mode: str, rank: int) -> None:
     random = np.random.default_rng(rank)
     for length in (1, 2, 3, 5, 8, 31, 100):
         x = random.integers(0, 3, (length,) if rank == 1 else (length % 5 + 1, length))
-        right = np.asarray(reference.run(None, {"x": x})[0])
+        right = first(reference, {"x": x})
         if mode == "TFIDF":
             right = right * np.array([1, 2, 3, 0.25, 0.5])  # by places
         y = program({"x": x})["y"]
@@ -243,7 +247,7 @@ def test_losses(tmp_path: Path, kind: str, reduction: str) -> None:
         feeds["t"][0, 0] = 1
         y = program(feeds)["y"]
         assert not program.open.reason
-        right = np.asarray(reference.run(None, feeds)[0])
+        right = first(reference, feeds)
         # Sums of classes, and of all targets, each at most log(c) + 2.
         terms = (c + (n * m if reduction != "none" else 0)) * (np.log(c) + 2)
         assert y.shape == right.shape
@@ -260,7 +264,9 @@ def test_products_and_bits(tmp_path: Path, way: str) -> None:
     )
     program = nanoloom.compile(model, threads=1, cache=Cache(tmp_path))
     for n, m in ((1, 1), (2, 5), (7, 3), (3, 40)):
-        x = np.random.default_rng(m).choice(np.float32([0.5, 1, 2, -1]), (n, m))
+        x = np.random.default_rng(m).choice(
+            np.array([0.5, 1, 2, -1], np.float32), (n, m)
+        )
         y = program({"x": x})["y"]
         assert not program.open.reason
         if "exclusive" in way:
