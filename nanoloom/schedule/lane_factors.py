@@ -9,10 +9,10 @@ cycle, and multiply with four of them, have no room for more.
 
 from __future__ import annotations
 
+from nanoloom.nest.contraction import bits as bits_of
 from nanoloom.schedule.register_tile import RegisterTile
 from nanoloom.target.facts import Target
 
-F32_BITS = 32
 # Rows, and vectors: of smaller tiles LLVM spills some factors, as their assembly shows.
 FEWEST = 4
 FACTORS = 8  # registers whose lanes multiply: 3 bits of SVE's FMLA say which
@@ -32,7 +32,7 @@ def wide_lane_factors(target: Target) -> int:
     """The same of f32 in vectors as wide as the machine's: lanes of every 128 bits."""
     unit = target.vector
     whole = unit.bits == target.isa.lane_factors and unit.scalable
-    return unit.bits // F32_BITS if whole else 0
+    return unit.bits // bits_of("f32") if whole else 0
 
 
 def is_room(rows: int, vectors: int, registers: int, *, swapped: bool) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nanoloom.schedule.step_cost import FMA, StepCost
-from nanoloom.target.facts import MOST_VECTORS, Shared, Target, VectorUnit
+from nanoloom.target.facts import MOST_VECTORS, Cache, Shared, Target, VectorUnit
 
 EDGE_ROWS = 8  # a tile over the edge needs a pointer a row: more of them are spilled
 WIDEN = 2  # cycles a vector of a copy in a wider type: a load, a conversion, a store
@@ -14,8 +14,8 @@ WIDEN = 2  # cycles a vector of a copy in a wider type: a load, a conversion, a 
 ASKED = 1.05
 LOAD = 0.2  # of a cycle: what is left of a load beside multiply-adds, as measured
 # Of a single row each number of the right operand is read once, from the second-level
-# cache or from behind it: cycles of a line, as measured, and a line's bits.
-LINE, LINE_BITS = 1.5, 512
+# cache or from behind it: cycles of a line, as measured.
+LINE = 1.5
 # As any number of rows is scheduled for: an odd batch of texts (sizes/samples.py).
 MANY_ROWS = 447
 ALIKE = 1.04  # of the cycles: so much the prediction is not better, as measured
@@ -128,7 +128,8 @@ def cycles(
     copied = WIDEN * rows * step.widened / unit.bits
     hidden = LOAD * (rows * step.left_loads + 2 * vectors) / unit.load_per_cycle
     chain = step.multiplies * unit.fma_latency
-    lines = LINE * vectors * step.right_loads * unit.bits / LINE_BITS if m == 1 else 0
+    read = vectors * step.right_loads * unit.bits / (8 * Cache.line)
+    lines = LINE * read if m == 1 else 0
     return max(work, shifted, loads, chain, lines) + hidden + step.lines + copied
 
 

@@ -86,20 +86,45 @@ class MatrixUnit:
     row_bytes: int = 64
     scalable: bool = False
 
+    @property
+    def bytes(self) -> int:
+        """Of a tile register."""
+        return self.rows * self.row_bytes
+
 
 @dataclass(frozen=True)
 class Cache:
     """Bytes of the data caches as one core sees them; l3 is 0 where there is none.
 
-    A cache that several cores share is counted whole.
+    A cache that several cores share is counted whole.  line: bytes that come and go
+    together.  page: bytes that are translated together; pages: so many of them a core
+    translates without a wait, its first-level TLB.
     """
 
     l1d: int
     l2: int
     l3: int = 0
+    line: int = 64
+    page: int = 4096
+    pages: int = 64
+
+    @property
+    def resident(self) -> int:
+        """Half of the second-level cache: what is larger is not found there again,
+        once something else as large has gone by."""
+        return self.l2 // 2
+
+    @property
+    def panel(self) -> int:
+        """A quarter of it: of an operand that stays while rows and results go by."""
+        return self.l2 // 4
 
 
 MOST_VECTORS = 8  # side by side in a register tile
+# Bits of what x86 calls a lane, and Arm a register: instructions that exchange numbers
+# work on so many, and no vector is shorter.
+LANE_BITS = 128
+WIDEST_BITS = 2048  # of a vector, at most: SVE's architecture
 
 
 @dataclass(frozen=True)

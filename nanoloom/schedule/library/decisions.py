@@ -10,8 +10,10 @@ from collections.abc import Iterator
 
 from nanoloom.errors import Error
 from nanoloom.nest.contraction import bits, roles
+from nanoloom.nest.granularity import JAMMED
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
+from nanoloom.schedule.directives.kernel import MOST_STACK
 from nanoloom.schedule.directives.note import Note
 from nanoloom.schedule.language import (
     Balance,
@@ -32,8 +34,7 @@ from nanoloom.schedule.library.instructions import instruction_of
 from nanoloom.target.facts import Target
 
 VERSIONS = (12, 10, 8, 7, 6, 5, 4, 2, 1)  # rows that a version of a tile may have
-TOGETHER, BITS_TOGETHER = 4, 8  # sums along vectors, and of bits that are bytes
-STACK_BYTES = 16 * 1024  # of a task's temporaries: threads have stacks of 64 KiB
+STACK_BYTES = MOST_STACK // 2  # of a task's temporaries
 SAVED = 0.9  # of the rows of the next larger version, at most
 
 
@@ -78,7 +79,7 @@ def shared(stage: Statement) -> Iterator[Directive]:
     if stage.calls:
         yield Scalarize(stage.name)
     if stage.is_reduction:
-        yield ReduceJointly(stage.name, BITS_TOGETHER if is_packed(stage) else TOGETHER)
+        yield ReduceJointly(stage.name, bits("u8") if is_packed(stage) else JAMMED)
         yield ReuseWindow(stage.name)
         yield InitWithAddend(stage.name)
 

@@ -39,7 +39,6 @@ from nanoloom.target.instructions.choose import (
 )
 from nanoloom.target.masked_access import has_mask_registers
 
-F32_BITS = 32
 CONVERSION = 2  # instructions that make f32 of a vector of bf16 or f16
 INTEGERS, PARTS = 9, 3  # the same by integers (vector/float_casts.py), registers for it
 HALVES_SHARE = 0.75  # of the multiply-adds, measured: more than halves reach
@@ -47,11 +46,9 @@ ROWS_TO_WEAVE = 16  # so many rows must share the woven operand
 ROWS_FOR_WIDE = 16  # the same of panels that take twice the memory
 PANEL_COLUMNS = 16  # about
 LOADS_FROM_L2 = 3  # as long as so many from the first-level cache, measured
-PAIR_BITS = 16  # of the numbers that pairs are products of
 # A step of tile registers costs the same for fewer: a quarter of them pays, measured
 # against multiply-adds in f32 and dot products of bytes.
 GROUPS_FOR_TILES = TILE_STEPS // 4
-BYTES_OF_SUM = 4
 LEAST_BYTES, MOST_BYTES = 16, 1 << 13  # of bits in a row of a product
 PREFERENCE = (
     AMX_BF16,
@@ -131,7 +128,7 @@ def suits_tables(shape: Contraction, target: Target) -> bool:
     The copy of what a tile reads, and the last steps of its sums, need a sum to pay.
     """
     depth = prod(shape.extents[d] for d in shape.reduced)
-    full = shape.extents[shape.column] >= BYTES_OF_SUM * target.lanes(F32_BITS)
+    full = shape.extents[shape.column] >= target.lanes(bits("u8"))
     return full and LEAST_BYTES <= depth < MOST_BYTES
 
 
@@ -143,14 +140,14 @@ def pairs_pay(
     On Arm one instruction widens half a vector as well, and in order.
     """
     n, unit = shape.extents[shape.column], target.vector
-    lanes = target.lanes(F32_BITS)
+    lanes = target.lanes(bits("f32"))
     if not shape.contiguous or not target.isa.widens_loads or n < 2 * lanes:
         return False
     long = [shape.extents[d] for d in shape.rows if shape.extents[d] > 1]
     m = long[-1] if long else 1
     ordered = step_cost(FMA_FAMILY, root, shape, target, packed=False)
     pairs, single = (
-        register_tile.choose(m, n, F32_BITS, unit, cost)
+        register_tile.choose(m, n, bits("f32"), unit, cost)
         for cost in (family.flat_cost or ordered, ordered)
     )
     # Without mask registers 16-bit numbers are masked one by one.
@@ -209,7 +206,7 @@ def panel_bits(family: Family, shape: Contraction) -> int:
     Where rows share a panel, what each of them would widen again is wide before.
     """
     rows = prod(shape.extents[d] for d in shape.rows)
-    return PAIR_BITS if family is INT8_PAIRS and rows >= ROWS_FOR_WIDE else 0
+    return bits("s16") if family is INT8_PAIRS and rows >= ROWS_FOR_WIDE else 0
 
 
 def wide_cost(cost: StepCost, shape: Contraction, target: Target) -> StepCost:
@@ -219,7 +216,7 @@ def wide_cost(cost: StepCost, shape: Contraction, target: Target) -> StepCost:
     few rows wait for it.
     """
     depth = prod(shape.extents[d] for d in shape.reduced)
-    panel = depth * PANEL_COLUMNS * PAIR_BITS // 8
+    panel = depth * PANEL_COLUMNS * bits("s16") // 8
     loads = LOADS_FROM_L2 if 2 * panel > target.caches.l1d else 1
     return replace(cost, right=0, right_loads=loads)
 

@@ -20,7 +20,13 @@ from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.product_chain import ProductChain
 from nanoloom.nest.statement import Statement
 from nanoloom.schedule import register_tile
-from nanoloom.schedule.families import AMX_BF16, FAMILIES, FMA_FAMILY, TILE_ROWS
+from nanoloom.schedule.families import (
+    AMX_BF16,
+    AMX_COLUMNS,
+    FAMILIES,
+    FMA_FAMILY,
+    TILE_ROWS,
+)
 from nanoloom.schedule.language import (
     ALL,
     Candidate,
@@ -31,7 +37,7 @@ from nanoloom.schedule.language import (
     Tile,
 )
 from nanoloom.schedule.library.candidates import schedule_of, with_candidates
-from nanoloom.schedule.library.contraction import AMX_COLUMNS, tiles_cost
+from nanoloom.schedule.library.contraction import tiles_cost
 from nanoloom.schedule.library.family import family_of, step_cost
 from nanoloom.schedule.library.nanokernels import (
     Operands,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from nanoloom.nest.contraction import bits
 from nanoloom.nest.extent import Lanes
 from nanoloom.nest.index import Access
 from nanoloom.nest.loop import How, Loop, Placement
@@ -29,8 +30,6 @@ from nanoloom.target.instructions.choose import (
     scalable_matrix,
 )
 from nanoloom.target.instructions.instruction import LANE
-
-BYTE = 8  # bits
 
 
 def instruction_of(
@@ -55,7 +54,7 @@ def instruction_of(
 
 def along_sum(stage: Statement, lanes: Lanes, target: Target) -> str:
     """Of bytes that fill registers along their sum."""
-    if lanes.scalable or lanes.count % target.lanes(BYTE):
+    if lanes.scalable or lanes.count % target.lanes(bits("u8")):
         return ""
     use = bytes_dot(target, *(read.element for read in stage.reads))
     return "" if use is None else use.dot.name

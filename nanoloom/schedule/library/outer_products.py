@@ -12,7 +12,13 @@ from __future__ import annotations
 
 from math import prod
 
-from nanoloom.nest.contraction import Contraction, elements, lhs_is_k_contiguous, roles
+from nanoloom.nest.contraction import (
+    Contraction,
+    bits,
+    elements,
+    lhs_is_k_contiguous,
+    roles,
+)
 from nanoloom.nest.extent import Lanes
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
@@ -27,13 +33,11 @@ from nanoloom.schedule.library.panels import (
     row_of,
     weight_packing,
 )
-from nanoloom.target.facts import MatrixUnit, Target
+from nanoloom.target.facts import LANE_BITS, WIDEST_BITS, MatrixUnit, Target
 
-F32_BYTES = 4
-FEWEST_ROWS = 8  # two of the least tiles below each other
-SHORTEST_SUM = 8  # of what is turned, and stored, for a result
-PANEL = 256  # columns at most: two of the widest vectors are 128
-PANEL_STEP = 16
+FEWEST = 8  # rows, columns, steps: two of the least tiles below each other
+# Columns, at most: two of the widest vectors, twice.
+PANEL = 4 * WIDEST_BITS // bits("f32")
 
 
 def outer_products(
@@ -67,19 +71,19 @@ def is_wanted(root: Statement, shape: Contraction, packed: bool) -> bool:
     row = row_of(shape)
     if row is None or len(shape.reduced) != 1 or not lhs_is_k_contiguous(root, shape):
         return False
-    deep = prod(shape.extents[d] for d in shape.reduced) >= SHORTEST_SUM
-    wide = shape.extents[shape.column] >= FEWEST_ROWS
-    full = shape.extents[row] >= FEWEST_ROWS and deep and wide
+    deep = prod(shape.extents[d] for d in shape.reduced) >= FEWEST
+    wide = shape.extents[shape.column] >= FEWEST
+    full = shape.extents[row] >= FEWEST and deep and wide
     return full and (packed or shape.contiguous)
 
 
 def least_tile(unit: MatrixUnit, root: Statement, packed: bool) -> Nanokernel:
     """Two by two registers of sums, where the unit's are as small as they may be."""
-    lanes = Lanes(unit.row_bytes // F32_BYTES)
+    lanes = Lanes(unit.row_bytes * bits("u8") // bits("f32"))
     return Nanokernel(2 * unit.rows, 2, lanes, packed, SME.name, root.name)
 
 
 def panel_columns(extent: int) -> int:
     """Columns of a task: panels alike, as few as there can be."""
-    panels = -(-extent // PANEL)
-    return -(-extent // (panels * PANEL_STEP)) * PANEL_STEP
+    panels, step = -(-extent // PANEL), WIDEST_BITS // LANE_BITS
+    return -(-extent // (panels * step)) * step

@@ -17,11 +17,9 @@ from nanoloom.schedule.library.nanokernels import Operands
 from nanoloom.schedule.library.panels import known_bytes, row_of
 from nanoloom.target.facts import Target
 
-SHARE = 0.5  # of the second-level cache: what is smaller may still be there
 # That a tile reads at once: fewer are followed by the processor.  Of three, as on AVX2,
 # 128 x 56 x 56 takes 1.03 of the time.
 LEAST_ROWS = 8
-LINE_BITS = 512
 
 
 def prefetch_lhs(
@@ -45,8 +43,8 @@ def prefetch_lhs(
     if alone or not plain or left.argument < 0 or size is None:
         return ()
     outer, *inner = (shape.extents[d] for d in shape.reduced)
-    long = (inner or [outer])[-1] * bits(left.element) >= LINE_BITS
-    far = size > SHARE * target.caches.l2
+    long = (inner or [outer])[-1] * bits(left.element) // 8 >= target.caches.line
+    far = size > target.caches.resident
     if not far or not long or not lhs_is_k_contiguous(root, shape):
         return ()
     steps = prod(inner) if inner else outer

@@ -17,6 +17,7 @@ from math import prod
 
 from nanoloom.nest.contraction import bits
 from nanoloom.nest.extent import Lanes
+from nanoloom.nest.granularity import BLOCK_ROWS, FEWEST_TASKS, TASK_ELEMENTS
 from nanoloom.nest.nest import LoopNest, Role
 from nanoloom.nest.statement import Statement
 from nanoloom.schedule import register_tile
@@ -42,9 +43,11 @@ from nanoloom.schedule.library.k_groups import (
 )
 from nanoloom.schedule.library.k_unrolling import factors_in_iteration, unroll_k
 from nanoloom.schedule.library.multiply_adds import WEIGHED
+from nanoloom.schedule.library.nanokernels import PANEL_BYTES
 from nanoloom.schedule.library.product_form import Form, form_of
 from nanoloom.schedule.library.row_block import row_block
 from nanoloom.schedule.library.semiring import step_cost
+from nanoloom.schedule.library.task_panel import MOST_ROWS
 from nanoloom.schedule.library.vectors import (
     GROUPED,
     lanes_of,
@@ -56,14 +59,7 @@ from nanoloom.schedule.register_tile import RegisterTile
 from nanoloom.target.facts import MOST_VECTORS, Target
 from nanoloom.target.instructions.choose import MATRIX_ROWS
 
-TASK_STEPS = 32768  # vectors that a task combines at least: some ten microseconds
-FEWEST_TASKS = 8
 TILE_ROWS = 14  # more have too many addresses
-NUMBERS = 7  # the same, beside two integers for each
-FEWEST_ROWS, MOST_ROWS = 128, 1400  # of a task, if there are as many
-PANEL_BYTES = 256 * 1024  # at most, of the second-level cache a part: SHARE
-SHARE, ROWS_SHARE = 4, 2
-LINES = 8192  # bytes of a panel that are found in any cache, however they lie
 COPY_TILES = 8  # tiles of rows that share the copy of a panel
 
 
@@ -198,7 +194,7 @@ def most_rows(form: Form, lanes: int, target: Target) -> int:
     integers = form.stage.writes[0].element.startswith("i")
     if not target.isa.scalar_factors or not integers:
         return TILE_ROWS
-    return NUMBERS - bool(form.extent(form.column) % (lanes * GROUPED))
+    return TILE_ROWS // 2 - bool(form.extent(form.column) % (lanes * GROUPED))
 
 
 def most_vectors(form: Form, target: Target) -> int:
@@ -218,9 +214,9 @@ def task_sizes(
     rows = form.extent(form.row, *form.blocks)
     panels = form.extent(*form.parallel) * -(-form.extent(form.column) // columns)
     panels //= rows * form.extent(form.column)
-    fitting = target.caches.l2 // ROWS_SHARE // row_bytes(form)
-    most = min(MOST_ROWS, max(FEWEST_ROWS, fitting))
-    wanted = max(1, TASK_STEPS // (depth * tile.vectors))
+    fitting = target.caches.resident // row_bytes(form)
+    most = min(MOST_ROWS, max(BLOCK_ROWS, fitting))
+    wanted = max(1, 4 * TASK_ELEMENTS // (depth * tile.vectors))
     wanted = max(wanted, min(most, rows * panels // FEWEST_TASKS))
     sizes = dict.fromkeys(form.parallel, 1)
     for axis in (form.row, *reversed(form.blocks)):
@@ -253,7 +249,7 @@ def chunk_sizes(form: Form, columns: int, target: Target) -> tuple[int, ...]:
 
     0 for an axis that is left whole.
     """
-    room = min(PANEL_BYTES, target.caches.l2 // SHARE)
+    room = min(PANEL_BYTES, target.caches.panel)
     room //= columns * panel_bits(form, target) // 8
     sizes = dict.fromkeys(form.stage.names, 0)
     depth = form.extent(*form.reduced)
@@ -281,7 +277,9 @@ def panel_bits(form: Form, target: Target) -> int:
 def copies(
     form: Form, tile: RegisterTile, columns: int, sizes: dict[str, int], target: Target
 ) -> list[Directive]:
-    """Copies of the panels that a task reads often, out of rows that lie apart."""
+    """Copies of the panels that a task reads often, out of rows that lie apart.
+
+    What fills two pages is found in any cache, however it lies."""
     rows = prod(
         size or form.extent(axis)
         for axis, size in sizes.items()
@@ -294,7 +292,7 @@ def copies(
     for number in sorted({*form.right} - taken):
         read = form.stage.reads[number]
         numbers_ = form.extent(*(a for a in form.reduced if a in read.axes)) * columns
-        if numbers_ * bits(read.element) // 8 > LINES:
+        if numbers_ * bits(read.element) // 8 > 2 * target.caches.page:
             lanes = width(target.lanes(bits(read.element)), target.vector.scalable)
             found.append(CopyOperand(form.stage.name, number, lanes))
     return found

@@ -17,14 +17,12 @@ from __future__ import annotations
 from math import prod
 
 from nanoloom.nest.contraction import Contraction, bits
+from nanoloom.nest.granularity import FEWEST_TASKS
 from nanoloom.nest.statement import Statement
 from nanoloom.schedule.language import ALL, Directive, Nanokernel, Parallel, Tile
 from nanoloom.target.facts import Target
 
-SHARE = 0.5  # of the second-level cache: what is larger is in none that is near
-PAGE = 4096  # bytes of a row, at least
 TILES = 2  # of rows in a task
-FEWEST_TASKS = 8
 
 
 def in_rows(
@@ -36,7 +34,7 @@ def in_rows(
     columns: int,
     target: Target,
 ) -> tuple[Directive, ...] | None:
-    """The loops; None for what is small, or has short rows.
+    """The loops; None for what is small, or has rows of less than a page.
 
     row: the dimension that tiles have rows of.  columns: of a tile.
     """
@@ -44,11 +42,11 @@ def in_rows(
     width = shape.extents[shape.column]
     depth = prod(shape.extents[d] for d in shape.reduced)
     size = bits(root.writes[0].element) // 8
-    room = SHARE * target.caches.l2
+    room = target.caches.resident
     far = prod(shape.extents[d] for d in shape.result) * size >= room
     near = depth * width * bits(root.reads[shape.right].element) // 8 <= room
     alone = min(shape.extents) < 0 or rows < FEWEST_TASKS * block
-    if alone or not far or not near or width * size < PAGE:
+    if alone or not far or not near or width * size < target.caches.page:
         return None
     dims = range(len(shape.extents)) if root == last else shape.result
 
