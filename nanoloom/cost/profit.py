@@ -11,10 +11,6 @@ from nanoloom.nest.contraction import bits
 from nanoloom.nest.nest import LoopNest
 from nanoloom.target.facts import Target
 
-# Cycles of a line on its way out of the second-level cache, or back into it, as
-# measured on AVX-512: of the image behind ResNet's first layer, both together 6.
-LINE_CYCLES = 3.0
-
 
 def pays(apart: LoopNest, fused: LoopNest, target: Target) -> bool:
     """Whether stages in the tasks of the last one are faster than one by one.
@@ -27,4 +23,7 @@ def pays(apart: LoopNest, fused: LoopNest, target: Target) -> bool:
         return True
     lanes = target.lanes(bits("f32")) * target.vector.fma_per_cycle
     spared = estimate(apart, (), target).moved("l2") - joined.moved("l2")
-    return joined.recomputed / lanes < LINE_CYCLES * spared / target.caches.line
+    return (
+        joined.recomputed / lanes
+        < target.caches.l3_cycles * spared / target.caches.line
+    )

@@ -16,13 +16,12 @@ from nanoloom.nest.granularity import FEWEST_TASKS
 from nanoloom.target.facts import Cache
 
 BYTES = bits("f32") // bits("u8")
-SHARE = 0.2  # of the second-level cache for a block, beside the panels
 
 
 def max_rows(shape: Contraction, cache: Cache) -> int:
     """Rows that a block should have at most."""
     rows, depth = points(shape, shape.rows), points(shape, shape.reduced)
-    return min(int(SHARE * cache.l2) // (depth * BYTES), rows // FEWEST_TASKS)
+    return min(cache.panel // (depth * BYTES), rows // FEWEST_TASKS)
 
 
 def is_profitable(shape: Contraction, cache: Cache) -> bool:

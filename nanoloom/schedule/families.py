@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isqrt
 
 from nanoloom.schedule.step_cost import FMA, StepCost
 from nanoloom.target.facts import MatrixUnit, Target
@@ -21,14 +22,11 @@ FLOATS = (
 
 AMX = MatrixUnit()
 TILE_STEPS = AMX.rows  # groups in a row of a tile register
-# Tile registers of sums below each other, and beside each other: four of eight, so that
-# each operand is used twice (the paper's Fig. 2c).
-SIDE = 2
+# Tile registers of sums below each other, and beside each other, so that those of both
+# operands are there, too: four of eight (the paper's Fig. 2c).
+SIDE = isqrt(AMX.tiles + 1) - 1
 TILE_ROWS = AMX_COLUMNS = SIDE * AMX.rows  # of a tile of sums
 IMAGE_ROWS = SIDE  # of an image, whose pixels such a tile has, in their own registers
-# Rows that a panel is read for once, from memory: what would ask for it keeps its own
-# loads waiting.  As measured: 2 to 4 take 0.83 of the time without, 7 and 8 are alike.
-FEW_ROWS = 6
 
 
 @dataclass(frozen=True)
@@ -135,6 +133,9 @@ BIT_TABLES = Family(
     ),
     widens=True,
 )
+# Rows that a panel is read for once, from memory: what would ask for it keeps its own
+# loads waiting.  As measured: 2 to 4 take 0.83 of the time without, 7 and 8 are alike.
+FEW_ROWS = 6
 FAMILIES = {
     family.name: family
     for family in (

@@ -12,10 +12,7 @@ from __future__ import annotations
 from nanoloom.nest.contraction import bits as bits_of
 from nanoloom.schedule.register_tile import RegisterTile
 from nanoloom.target.facts import Target
-
-# Rows, and vectors: of smaller tiles LLVM spills some factors, as their assembly shows.
-FEWEST = 4
-FACTORS = 8  # registers whose lanes multiply: 3 bits of SVE's FMLA say which
+from nanoloom.target.instructions.aarch64 import LANE_REGISTERS
 
 
 def lane_factors(target: Target, bits: int) -> int:
@@ -50,6 +47,14 @@ def swaps_for_room(tile: RegisterTile, target: Target) -> bool:
 
 
 def is_wide_room(rows: int, vectors: int, target: Target) -> bool:
-    """The same of vectors as wide as the machine's, columns one by one."""
+    """The same of vectors as wide as the machine's, columns one by one.
+
+    Of tiles with fewer rows or vectors than a register has factors LLVM spills some, as
+    their assembly shows.
+    """
     room = is_room(rows, vectors, target.vector.registers, swapped=True)
-    return room and min(rows, vectors) >= FEWEST and rows <= FACTORS
+    return (
+        room
+        and min(rows, vectors) >= wide_lane_factors(target)
+        and rows <= LANE_REGISTERS
+    )

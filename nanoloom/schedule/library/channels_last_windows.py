@@ -52,11 +52,10 @@ from nanoloom.target.facts import LANE_BITS, Target
 from nanoloom.target.masked_access import has_masked_loads, reads_rows_in_part
 
 ROWS = 2  # of pixels at once: they share all but one of the rows that they read
-POINTS = 16  # pixels at once, at most: chains enough for any multiply-add
+# Pixels at once, at most: chains enough for any multiply-add.
+POINTS = JAMMED * JAMMED
 # Rows of a whole plane at once: which of them are border is known, and
 # what follows writes each once it is whole, so that few registers hold them.
-PLANE = 28
-SHORT_ROW = 4  # vectors
 
 
 @dataclass(frozen=True)
@@ -126,7 +125,7 @@ def down_planes(nest: LoopNest, last: Statement, target: Target) -> bool:
     if window is None or window.in_planes or form is None or form.row:
         return False
     row, lanes = numbers(window.stage)[window.pixels + 1], lanes_of(last, target)
-    return row <= SHORT_ROW * lanes
+    return row <= JAMMED * lanes
 
 
 def reads_under_masks(nest: LoopNest, window: Window, target: Target) -> bool:
@@ -236,7 +235,7 @@ def blocks(window: Window, target: Target, following: bool) -> list[Block]:
 def is_plane(window: Window) -> bool:
     """Whether a plane is so small that all of its rows are computed at once."""
     rows, _, *taps = numbers(window.stage)[window.pixels :]
-    return window.in_planes and rows <= PLANE and rows * prod(taps) <= MOST_WRITTEN
+    return window.in_planes and rows * prod(taps) <= MOST_WRITTEN
 
 
 def in_order(words: tuple[Directive, ...], window: Window) -> tuple[Directive, ...]:

@@ -114,7 +114,7 @@ def matrix_tiles(
         sizes, _ = loop_sizes(root, last, shape, nanokernel, AMX_COLUMNS, target)
         task = sizes[row if root == last else shape.result.index(row)] or m
         nanokernel = replace(
-            nanokernel, copy_rhs=is_interleaved(shape, nanokernel, task, m, 1)
+            nanokernel, copy_rhs=is_interleaved(shape, nanokernel, task, m, 1, target)
         )
     twice = "each operand" if m > TILE_ROWS // 2 else "the left operand"
     reason = f"{rows} x 32 sums: tile registers of 16 x 16 at most, {twice} used twice"

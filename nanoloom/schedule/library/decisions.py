@@ -13,7 +13,7 @@ from nanoloom.nest.contraction import bits, roles
 from nanoloom.nest.granularity import JAMMED
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
-from nanoloom.schedule.directives.kernel import MOST_STACK
+from nanoloom.schedule.directives.kernel import STACK_BYTES
 from nanoloom.schedule.directives.note import Note
 from nanoloom.schedule.language import (
     Balance,
@@ -34,8 +34,6 @@ from nanoloom.schedule.library.instructions import instruction_of
 from nanoloom.target.facts import Target
 
 VERSIONS = (12, 10, 8, 7, 6, 5, 4, 2, 1)  # rows that a version of a tile may have
-STACK_BYTES = MOST_STACK // 2  # of a task's temporaries
-SAVED = 0.9  # of the rows of the next larger version, at most
 
 
 def with_decisions(schedule: Schedule, nest: LoopNest, target: Target) -> Schedule:
@@ -112,11 +110,7 @@ def tails(word: Nanokernel, nest: LoopNest) -> Iterator[Directive]:
 
 def fewer_rows(rows: int) -> list[int]:
     """Of the versions that a tile of so many rows has beside its own."""
-    kept = [rows]
-    for few in VERSIONS:
-        if few <= SAVED * kept[-1]:
-            kept.append(few)
-    return kept[1:]
+    return [few for few in VERSIONS if few < rows]
 
 
 def is_legal(word: Directive, nest: LoopNest) -> bool:

@@ -19,7 +19,6 @@ from nanoloom.schedule.language import Nanokernel
 from nanoloom.target.facts import Target
 
 Sizes = tuple[int, ...]
-SHARE = 0.4  # of it for rows of the image, beside a panel
 
 
 def with_image_rows(
@@ -76,7 +75,7 @@ def rows_of_task(
     depth = prod(shape.extents[d] for d in shape.reduced)
     columns = shape.extents[shape.column]
     weights = groups * depth * columns * bits(right.element) // 8
-    most = max(1, int(SHARE * target.caches.l2 / row))
+    most = max(1, target.caches.resident // row)
     if weights <= target.caches.resident:
         if not pairs:
             return 1

@@ -38,15 +38,13 @@ from nanoloom.target.masked_access import has_masked_loads
 # Multiply-adds in a round of the innermost loop, about: what the loop itself costs, an
 # addition, a branch and a prefetch, takes their issue slots.
 ROUND = 96
-# Bytes of what a task makes of an operand (woven, converted, a copy), at most: more
-# would fill the cache.
-PANEL_BYTES = 256 * 1024
 # Steps of the sum before its use that a row of the right operand is fetched: 16 to 64
 # are alike, measured; without, 2048 x 2048 are slower by a tenth.  The same in lines of
 # a single row's panel: more loads under way than the processor has by itself; 24 to 48
 # gain 8 % of a token's time, 16 and 64 nothing, measured.
 AHEAD = 32
-LEFT_AHEAD = 128  # the same for numbers of the left operand's rows
+# That are on their way at once: more, asked for in a round, keep its own loads waiting.
+LINES = 8
 
 
 @dataclass(frozen=True)
@@ -157,7 +155,12 @@ def copied(tile: RegisterTile, product: Operands, target: Target) -> str:
 
 
 def is_interleaved(
-    shape: Contraction, plan: Nanokernel, rows: int, extent: int, places: int
+    shape: Contraction,
+    plan: Nanokernel,
+    rows: int,
+    extent: int,
+    places: int,
+    target: Target,
 ) -> str:
     """Whether the first of a task's tiles of a matrix unit weaves for all others.
 
@@ -170,7 +173,7 @@ def is_interleaved(
     chunks = max(1, -(-whole // (plan.depth // together))) if plan.depth else 1
     size = -(-whole // chunks)
     deepest = max(size if chunks > 1 else 0, whole - size * (chunks - 1) + bool(rest))
-    fits = places * deepest * SIDE * AMX.bytes <= PANEL_BYTES
+    fits = places * deepest * SIDE * AMX.bytes <= target.caches.reach
     several = rows > plan.rows or extent % rows > 0
     return BETWEEN if several and fits else NOT
 
@@ -190,11 +193,8 @@ def widened_values(tile: RegisterTile, product: Operands, target: Target) -> int
         return 0
     if product.in_panel:
         return max(strip(target), target.lanes(bits(sums)))
-    return (
-        product.depth
-        if lhs_scalars(tile, product) <= PANEL_BYTES * 8 // bits("f32")
-        else 0
-    )
+    made = lhs_scalars(tile, product) * bits("f32") // 8
+    return product.depth if made <= target.caches.reach else 0
 
 
 def strip(target: Target) -> int:
@@ -217,7 +217,7 @@ def lhs_scalars(tile: RegisterTile, product: Operands) -> int:
 
 
 def flat_prefetches(
-    nest: LoopNest, nanokernel: Nanokernel, product: Operands
+    nest: LoopNest, nanokernel: Nanokernel, product: Operands, target: Target
 ) -> tuple[Prefetch, ...]:
     """Operands of a product that come some steps of the sum before they are read.
 
@@ -233,7 +233,8 @@ def flat_prefetches(
     plain, long = product.left.plain, [d for d in shape.rows if shape.extents[d] > 1]
     by_rows = bool(long) and root.names[long[-1]] in plain and nanokernel.rows > 1
     along = lhs_is_k_contiguous(root, shape) and plain[-1] is not None
+    ahead = LINES * strip(target)
     strips = 0 < nanokernel.convert_lhs <= shape.extents[shape.reduced[-1]]
     if strips and by_rows and along and left.argument >= 0:
-        found.append(Prefetch(left.argument, ahead=LEFT_AHEAD, level=1))
+        found.append(Prefetch(left.argument, ahead=ahead, level=1))
     return tuple(found)

@@ -16,7 +16,7 @@ from dataclasses import replace
 from nanoloom.schedule.register_tile import RegisterTile
 from nanoloom.target.facts import LANE_BITS, Target, VectorUnit
 
-FEW = 2  # registers that hold all columns
+FEW = 2  # registers that hold all columns: of more, less than a third is left over
 
 Ranked = Callable[[VectorUnit], list[RegisterTile]]
 

@@ -22,7 +22,7 @@ from nanoloom.nest.contraction import (
 from nanoloom.nest.extent import Lanes
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
-from nanoloom.schedule.families import SME, has_family
+from nanoloom.schedule.families import SIDE, SME, has_family
 from nanoloom.schedule.language import ALL, Candidate, Nanokernel, Parallel, Schedule
 from nanoloom.schedule.library.contraction import suits
 from nanoloom.schedule.library.copy_rhs import is_of_any_length
@@ -34,10 +34,6 @@ from nanoloom.schedule.library.panels import (
     weight_packing,
 )
 from nanoloom.target.facts import LANE_BITS, WIDEST_BITS, MatrixUnit, Target
-
-FEWEST = 8  # rows, columns, steps: two of the least tiles below each other
-# Columns, at most: two of the widest vectors, twice.
-PANEL = 4 * WIDEST_BITS // bits("f32")
 
 
 def outer_products(
@@ -52,7 +48,7 @@ def outer_products(
     packed = is_parameter(nest, root, shape)
     left, right, _ = given = elements(root, shape)
     there = has_family(target, SME, left, right, packed) and given in SME.elements
-    if not there or not is_wanted(root, shape, packed):
+    if not there or not is_wanted(unit, root, shape, packed):
         return None
     if is_of_any_length(root, shape):
         return None
@@ -66,14 +62,21 @@ def outer_products(
     return Schedule(words, reason, lambda: [Candidate(words, reason, 1.0)])
 
 
-def is_wanted(root: Statement, shape: Contraction, packed: bool) -> bool:
-    """Whether both operands can be read in vectors, and tiles are not mostly empty."""
+def is_wanted(
+    unit: MatrixUnit, root: Statement, shape: Contraction, packed: bool
+) -> bool:
+    """Whether both operands can be read in vectors, and tiles are not mostly empty.
+
+    Rows, columns and steps fill two of the least tiles: what is turned, and stored, for
+    a result needs a sum to pay.
+    """
+    least = SIDE * unit.rows
     row = row_of(shape)
     if row is None or len(shape.reduced) != 1 or not lhs_is_k_contiguous(root, shape):
         return False
-    deep = prod(shape.extents[d] for d in shape.reduced) >= FEWEST
-    wide = shape.extents[shape.column] >= FEWEST
-    full = shape.extents[row] >= FEWEST and deep and wide
+    deep = prod(shape.extents[d] for d in shape.reduced) >= least
+    wide = shape.extents[shape.column] >= least
+    full = shape.extents[row] >= least and deep and wide
     return full and (packed or shape.contiguous)
 
 
@@ -84,6 +87,10 @@ def least_tile(unit: MatrixUnit, root: Statement, packed: bool) -> Nanokernel:
 
 
 def panel_columns(extent: int) -> int:
-    """Columns of a task: panels alike, as few as there can be."""
-    panels, step = -(-extent // PANEL), WIDEST_BITS // LANE_BITS
+    """Columns of a task: panels alike, as few as there can be.
+
+    A panel has two tiles of the widest vectors at most.
+    """
+    widest = WIDEST_BITS // bits("f32")
+    panels, step = -(-extent // (2 * SIDE * widest)), WIDEST_BITS // LANE_BITS
     return -(-extent // (panels * step)) * step

@@ -34,7 +34,7 @@ from nanoloom.schedule.library.fused_lhs_producer import (
     stored,
 )
 from nanoloom.schedule.library.image_rows import with_image_rows
-from nanoloom.schedule.library.nanokernels import AHEAD
+from nanoloom.schedule.library.nanokernels import AHEAD, LINES
 from nanoloom.schedule.library.row_block import (
     TILES,
     VECTORS,
@@ -46,8 +46,6 @@ from nanoloom.schedule.library.row_block import (
 from nanoloom.schedule.library.schedule_implicit_padding import implicit_padding_of
 from nanoloom.schedule.packing import Pack
 from nanoloom.target.facts import Target
-
-LINES = 8  # of a round: more of them keep its own loads waiting
 
 
 def other_vectors(

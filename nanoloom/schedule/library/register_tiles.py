@@ -32,7 +32,8 @@ from nanoloom.schedule.language import (
 )
 from nanoloom.schedule.library import schedule_implicit_padding as implicit
 from nanoloom.schedule.library import tile_width
-from nanoloom.schedule.library.candidates import with_candidates
+from nanoloom.schedule.library.candidates import WEIGHED, with_candidates
+from nanoloom.schedule.library.copy_rhs import COPY_TILES
 from nanoloom.schedule.library.finish_at_tile import at_tile, is_finished, points
 from nanoloom.schedule.library.k_groups import (
     grouped,
@@ -42,8 +43,6 @@ from nanoloom.schedule.library.k_groups import (
     whole_groups,
 )
 from nanoloom.schedule.library.k_unrolling import factors_in_iteration, unroll_k
-from nanoloom.schedule.library.multiply_adds import WEIGHED
-from nanoloom.schedule.library.nanokernels import PANEL_BYTES
 from nanoloom.schedule.library.product_form import Form, form_of
 from nanoloom.schedule.library.row_block import row_block
 from nanoloom.schedule.library.semiring import step_cost
@@ -56,11 +55,8 @@ from nanoloom.schedule.library.vectors import (
 )
 from nanoloom.schedule.library.widening_copies import is_widened, wide_copies
 from nanoloom.schedule.register_tile import RegisterTile
-from nanoloom.target.facts import MOST_VECTORS, Target
+from nanoloom.target.facts import ADDRESSES, MOST_VECTORS, Target
 from nanoloom.target.instructions.choose import MATRIX_ROWS
-
-TILE_ROWS = 14  # more have too many addresses
-COPY_TILES = 8  # tiles of rows that share the copy of a panel
 
 
 def register_tiles(nest: LoopNest, last: Statement, target: Target) -> Schedule | None:
@@ -191,10 +187,11 @@ def tiles_of(
 def most_rows(form: Form, lanes: int, target: Target) -> int:
     """Of a tile.  Numbers of integers, of two steps, have the registers of addresses
     where they multiply vectors as they are; an edge has a mask beside the sums."""
+    most = ADDRESSES - 2
     integers = form.stage.writes[0].element.startswith("i")
     if not target.isa.scalar_factors or not integers:
-        return TILE_ROWS
-    return TILE_ROWS // 2 - bool(form.extent(form.column) % (lanes * GROUPED))
+        return most
+    return most // 2 - bool(form.extent(form.column) % (lanes * GROUPED))
 
 
 def most_vectors(form: Form, target: Target) -> int:
@@ -249,7 +246,7 @@ def chunk_sizes(form: Form, columns: int, target: Target) -> tuple[int, ...]:
 
     0 for an axis that is left whole.
     """
-    room = min(PANEL_BYTES, target.caches.panel)
+    room = min(target.caches.panel, target.caches.reach)
     room //= columns * panel_bits(form, target) // 8
     sizes = dict.fromkeys(form.stage.names, 0)
     depth = form.extent(*form.reduced)
@@ -286,7 +283,7 @@ def copies(
         if axis in (form.row, *form.blocks)
     )
     found: list[Directive] = list(wide_copies(form, target))
-    if rows < COPY_TILES * tile.rows or columns >= form.extent(form.column):
+    if rows < 2 * COPY_TILES * tile.rows or columns >= form.extent(form.column):
         return found
     taken = {each.operand for each in found if isinstance(each, CopyOperand)}
     for number in sorted({*form.right} - taken):

@@ -28,7 +28,7 @@ NEIGHBOURS = 3  # so many places of a buffer at least: else there is little to s
 # Of a block, whose edges are read by its neighbours, too.  Rows of 1 KB: 32 to 256 of
 # them are alike, 16 take 4 % longer, as measured out of memory.
 ROWS = 32
-MANY_TASKS = 64
+MANY_TASKS = 64  # for any number of threads, where a grid is large enough
 SIMPLE = 8  # operations of a light body
 
 

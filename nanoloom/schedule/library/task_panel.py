@@ -39,7 +39,9 @@ def task_panel(
     most = max(BLOCK_ROWS, min(MOST_ROWS, results * panels // FEWEST_TASKS))
     rows = row_block(shape.extents[row], nanokernel.rows, most)
     step = columns * bits // 8 * prod(shape.extents[d] for d in shape.reduced[:-1])
-    depth = max(strip(target), target.caches.panel // step)
+    depth = max(
+        strip(target), min(target.caches.panel, 2 * target.caches.reach) // step
+    )
     extent = shape.extents[shape.reduced[-1]]
     return KBlocks(part(extent, depth, strip(target)), rows, 1)
 

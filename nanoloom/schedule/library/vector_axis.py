@@ -12,13 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from nanoloom.nest.contraction import bits
+from nanoloom.nest.granularity import JAMMED
 from nanoloom.nest.index import Access
 from nanoloom.nest.statement import Statement
 from nanoloom.target.facts import LANE_BITS, WIDEST_BITS, Target
 
 MANY = WIDEST_BITS // LANE_BITS  # times the least width: no vector is wider
+GROUPED = JAMMED  # registers of a group are vectors side by side
 LONGER = 2  # times as long is an axis that pays for what lies apart
-GROUPED = 4  # registers of a group
 PRODUCTS = ("arith.mulf", "arith.muli")  # of lanes: no instruction multiplies them
 
 

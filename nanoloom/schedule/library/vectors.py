@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from nanoloom.nest.contraction import bits
 from nanoloom.nest.extent import Lanes
+from nanoloom.nest.granularity import JAMMED
 from nanoloom.nest.statement import Statement
 from nanoloom.schedule.language import Reorder, UnrollAndJam, Vectorize
 from nanoloom.schedule.library.vector_axis import (
@@ -19,7 +20,6 @@ from nanoloom.schedule.library.vector_axis import (
 from nanoloom.target.facts import Target
 
 Words = Reorder | UnrollAndJam | Vectorize
-CHAINS = 4  # independent sums: latency of an addition times its throughput
 HALVES = ("f16", "bf16")  # computed in f32
 BYTE = bits("u8")
 
@@ -35,7 +35,7 @@ def vectors(stages: Iterable[Statement], target: Target) -> tuple[Words, ...]:
             inside = sorted(stage.axes, key=lambda each: each.is_reduction)
             if inside != list(stage.axes):
                 found.append(Reorder(stage.name, tuple(x.name for x in inside)))
-            chains = CHAINS if stage.axes[axis].is_reduction else 1
+            chains = JAMMED if stage.axes[axis].is_reduction else 1
             if is_scalable(stage, axis, target):
                 lanes = width(group * lanes_of(stage, target), scalable=True)
                 chains = max(1, chains // group)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nanoloom.nest.granularity import JAMMED, MOST_WRITTEN
 from nanoloom.nest.index import Access, Index
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
@@ -11,8 +12,6 @@ from nanoloom.schedule.inner_loops import FURTHEST
 from nanoloom.schedule.library.row_tasks import numbers
 from nanoloom.schedule.library.vector_axis import axis_of, is_sliding, pixels_of
 from nanoloom.target.facts import Target
-
-MOST_TAPS = 64  # of a window that is unrolled whole
 
 
 @dataclass(frozen=True)
@@ -104,7 +103,7 @@ def unrolled(window: Window) -> tuple[int, ...]:
         if not stage.axes[place].is_reduction or not isinstance(extent, int):
             break
         taps *= extent
-        if taps > MOST_TAPS:
+        if JAMMED * taps > MOST_WRITTEN:  # of some pixels at once
             break
         found.append(place)
     return tuple(reversed(found))
