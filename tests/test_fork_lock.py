@@ -91,10 +91,10 @@ def test_a_child_of_a_compiling_process_compiles(
     """
     inside, original = threading.Event(), compile_kernel.vectorize
 
-    def vectorize(*given: Any) -> Any:
+    def vectorize(*given: Any, **named: Any) -> Any:
         inside.set()
         time.sleep(0.3)
-        return original(*given)
+        return original(*given, **named)
 
     monkeypatch.setattr(compile_kernel, "vectorize", vectorize)
     monkeypatch.setattr(pool, "_pool", pool.Pool(pool.in_process))
@@ -104,7 +104,7 @@ def test_a_child_of_a_compiling_process_compiles(
     ]
     for thread in threads:
         thread.start()
-    inside.wait()
+    assert inside.wait(100), "no thread came into MLIR"
     assert forked(lambda: compiles(tmp_path / "child")) == 0
     for thread in threads:
         thread.join()

@@ -11,11 +11,11 @@ import onnx_ir as ir
 from onnx import checker, shape_inference
 
 from nanoloom.errors import ModelError
-from nanoloom.graph import empty_reshapes
 from nanoloom.graph.agreement import WORDS, word
 from nanoloom.graph.alike_nodes import Answers, data_key, operator_key, type_key
 from nanoloom.graph.completion import complete
 from nanoloom.graph.onnx_crash_guards import require_no_crash
+from nanoloom.graph.reshape_inference import reshaped
 from nanoloom.graph.types import is_static, set_type, shape_of, type_proto
 
 REFUSALS = (
@@ -45,8 +45,9 @@ def infer(node: ir.Node, opsets: dict[str, int]) -> None:
         node.outputs[0].type, node.outputs[0].shape = first.type, first.shape
         return
     require_no_crash(node)
-    shape = empty_reshapes.reshaped(node)
+    shape = reshaped(node)
     if shape is not None and first is not None:
+        require_declared_type(node, node.outputs[0], first.dtype)
         node.outputs[0].type, node.outputs[0].shape = first.type, ir.Shape(shape)
         return
     version = max(version, FIRST_INFERRED.get(node.op_type, 1))

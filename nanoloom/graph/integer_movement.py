@@ -14,19 +14,18 @@ where one of them is dequantized: what has another scale becomes a table
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import onnx_ir as ir
 
 from nanoloom.graph.editor import GraphEditor
 from nanoloom.graph.layout_effects import is_tensor_op
+from nanoloom.graph.patterns.pattern import Found, Pattern
+from nanoloom.graph.patterns.rules import Rule, apply_rules
 from nanoloom.graph.quantization import (
     BYTES,
     Quantized,
     dequantized,
     known_array,
-    only_user,
     quantization,
     quantizes_alike,
 )
@@ -56,116 +55,101 @@ RANGE = 2.0**-90, 2.0**90  # of scales: no number overflows or is denormal
 
 def move_integers(graph: ir.Graph) -> None:
     """Rewrite a graph with static shapes in place."""
-    rewriting = IntegerMovement(graph)
-    for node in graph:
-        if is_tensor_op(node, {"Split"}):
-            rewriting.cut(node)
-        if node.op_type == "QuantizeLinear" and node.domain in ("", "ai.onnx"):
-            for quantize in rewriting.parted(node):
-                rewriting.visit(quantize)
+    editor = GraphEditor(graph)
+    apply_rules(editor, (CUT, PARTED))
+    apply_rules(editor, (MOVED,))
 
 
-@dataclass
-class IntegerMovement(GraphEditor):
-    """The graph being rewritten."""
+def part(graph: GraphEditor, node: ir.Node, found: Found) -> bool:
+    """Quantize the parts of a concatenation, if one of them is dequantized."""
+    out, concat = node.outputs[0], found["whole"].producer()
+    assert concat is not None, "the pattern has one"
+    parts = [x for x in concat.inputs if x is not None]
+    if out.dtype not in BYTES or not quantizes_alike(node):
+        return False
+    if not any(dequantized(origin_of(x)) for x in parts):
+        return False
+    kept, name, given = list(node.attributes.values()), node.name, node.inputs[1:]
+    name = name or node.op_type
+    made = [
+        graph.add(node, node.op_type, [x, *given], kept, shape_of(x), out, name)
+        for x in parts
+    ]
+    along, word = list(concat.attributes.values()), concat.name or "Concat"
+    graph.replace(
+        node, graph.add(node, "Concat", made, along, shape_of(out), out, word)
+    )
+    return True
 
-    def parted(self, node: ir.Node) -> list[ir.Node]:
-        """A Quantize, or those of the parts of a concatenation that it is for."""
-        source, out = node.inputs[0], node.outputs[0]
-        concat = None if source is None else source.producer()
-        if concat is None or not is_tensor_op(concat, {"Concat"}):
-            return [node]
-        if only_user(concat.outputs[0]) is not node or not quantizes_alike(node):
-            return [node]
-        sources = [dequantized(origin_of(value)) for value in concat.inputs]
-        if out.dtype not in BYTES or not is_static(out) or not any(sources):
-            return [node]
-        kept, name = list(node.attributes.values()), node.name or node.op_type
-        parts: list[ir.Value] = []
-        for part in concat.inputs:
-            assert part is not None, "ONNX lets no input of Concat be left out"
-            given = [part, *node.inputs[1:]]
-            parts.append(
-                self.add(node, node.op_type, given, kept, shape_of(part), out, name)
-            )
-        along = list(concat.attributes.values())
-        shape, word = shape_of(out), concat.name or "Concat"
-        self.replace(node, self.add(node, "Concat", parts, along, shape, out, word))
-        made = [part.producer() for part in parts]
-        return [each for each in made if each is not None]
 
-    def cut(self, node: ir.Node) -> None:
-        """Slices in the place of a Split of integers that are quantized again."""
-        source, outs = node.inputs[0], node.outputs
-        if source is None or dequantized(origin_of(source)) is None:
-            return
-        if not all(out.name and is_static(out) for out in outs):
-            return
-        readers = (use.node.op_type for out in outs for use in out.uses())
-        if "QuantizeLinear" not in readers:
-            return
-        axis = Origin.of(node).int("axis", 0) % len(shape_of(source))
-        begin, parts = 0, list[ir.Value]()
-        for out in outs:
-            end = begin + shape_of(out)[axis]
-            given = [
-                self.constant(np.array([number]), f"{out.name}/{word}")
-                for word, number in (("begin", begin), ("end", end), ("axis", axis))
-            ]
-            name, shape = f"{node.name or 'Split'}/{begin}", shape_of(out)
-            inputs = [source, *given]
-            parts.append(self.add(node, "Slice", inputs, [], shape, out, name))
-            begin = end
-        self.replace(node, *parts)
+def cut(graph: GraphEditor, node: ir.Node, found: Found) -> bool:
+    """Slices in the place of a Split of integers that are quantized again."""
+    source, outs = found["d"], node.outputs
+    readers = (use.node.op_type for out in outs for use in out.uses())
+    if dequantized(origin_of(source)) is None or "QuantizeLinear" not in readers:
+        return False
+    if not all(out.name for out in outs):
+        return False
+    axis = Origin.of(node).int("axis", 0) % len(shape_of(source))
+    begin, parts = 0, list[ir.Value]()
+    for out in outs:
+        end, shape = begin + shape_of(out)[axis], shape_of(out)
+        given = [
+            graph.constant(np.array([number]), f"{out.name}/{word}")
+            for word, number in (("begin", begin), ("end", end), ("axis", axis))
+        ]
+        name = f"{node.name or 'Split'}/{begin}"
+        parts.append(graph.add(node, "Slice", [source, *given], [], shape, out, name))
+        begin = end
+    graph.replace(node, *parts)
+    return True
 
-    def visit(self, node: ir.Node) -> None:
-        """Put the moved integers in the place of a Quantize that makes them again."""
-        out = node.outputs[0]
-        moves, source = movements_of(node.inputs[0])
-        given = dequantized(source)
-        wanted = quantization(Origin.of(node), out)
-        if given is None or wanted is None or out.dtype not in BYTES:
-            return
-        if out.dtype != given.value.dtype or not is_alike(given, wanted):
-            return
-        if out.is_graph_output() and not moves:
-            return
-        if given.scale <= 0 and any(move.op_type in ORDERED for move in moves):
-            return
-        made = given.value
-        for move in moves:
-            made = self.add(
-                move,
-                move.op_type,
-                self.inputs_of(move, made, given),
-                list(move.attributes.values()),
-                shape_of(move.outputs[0]),
-                made,
-                move.name or move.op_type,
-            )
-        if moves:
-            self.replace(node, made)
-        else:
-            ir.convenience.replace_all_uses_with(out, made)
-            self.graph.remove(node, safe=True)
 
-    def inputs_of(
-        self, move: ir.Node, made: ir.Value, given: Quantized
-    ) -> list[ir.Value | None]:
-        """What a move of integers reads; what a Pad puts around is one, too."""
-        inputs = [made, *move.inputs[1:]]
-        around = filling(move)
-        if move.op_type != PAD or around is None:
-            return inputs
-        dtype = made.dtype
-        assert dtype is not None
-        limits = np.iinfo(dtype.numpy())
-        zero = 0 if given.zero is None else int(given.zero)
-        number = np.rint(np.float32(around) / given.scale) + zero
-        stored = np.clip(number, limits.min, limits.max).astype(limits.dtype)
-        inputs += [None] * (3 - len(inputs))
-        inputs[2] = self.constant(np.asarray(stored), f"{move.name or PAD}/around")
+def move(graph: GraphEditor, node: ir.Node, found: Found) -> bool:
+    """Put the moved integers in the place of a Quantize that makes them again."""
+    out, moves = node.outputs[0], list[ir.Node]()
+    value = node.inputs[0]
+    while value is not found["d"] and value is not None:
+        maker = value.producer()
+        assert maker is not None, "the pattern has gone past it"
+        moves.insert(0, maker)
+        value = maker.inputs[0]
+    given, wanted = dequantized(origin_of(value)), quantization(Origin.of(node), out)
+    if given is None or wanted is None or out.dtype != given.value.dtype:
+        return False
+    ordered = any(each.op_type in ORDERED for each in moves)
+    if not is_alike(given, wanted) or (ordered and given.scale <= 0):
+        return False
+    if out.is_graph_output() and not moves:
+        return False
+    made = given.value
+    for each in moves:
+        inputs, kept = inputs_of(graph, each, made, given), each.attributes.values()
+        shape, name = shape_of(each.outputs[0]), each.name or each.op_type
+        made = graph.add(each, each.op_type, inputs, list(kept), shape, made, name)
+    if moves:
+        graph.replace(node, made)
+    else:
+        ir.convenience.replace_all_uses_with(out, made)
+        graph.graph.remove(node, safe=True)
+    return True
+
+
+def inputs_of(
+    graph: GraphEditor, move: ir.Node, made: ir.Value, given: Quantized
+) -> list[ir.Value | None]:
+    """What a move of integers reads; what a Pad puts around is one, too."""
+    inputs = [made, *move.inputs[1:]]
+    around = filling(move)
+    if move.op_type != PAD or around is None:
         return inputs
+    limits = np.iinfo(given.kind)
+    zero = 0 if given.zero is None else int(given.zero)
+    number = np.rint(np.float32(around) / given.scale) + zero
+    stored = np.clip(number, limits.min, limits.max).astype(limits.dtype)
+    inputs += [None] * (3 - len(inputs))
+    inputs[2] = graph.constant(np.asarray(stored), f"{move.name or PAD}/around")
+    return inputs
 
 
 def filling(pad: ir.Node) -> float | None:
@@ -178,17 +162,6 @@ def filling(pad: ir.Node) -> float | None:
     if value is not None and (array is None or array.size != 1):
         return None
     return 0.0 if array is None else float(array.reshape(()))
-
-
-def movements_of(value: ir.Value | None) -> tuple[list[ir.Node], Origin | None]:
-    """The moves that a value has come through, in order, and what made it before."""
-    moves: list[ir.Node] = []
-    node = None if value is None else value.producer()
-    while node is not None and is_move(node):
-        moves.insert(0, node)
-        value = node.inputs[0]
-        node = None if value is None else value.producer()
-    return moves, None if node is None else Origin.of(node)
 
 
 def is_move(node: ir.Node) -> bool:
@@ -223,3 +196,11 @@ def is_alike(one: Quantized, other: Quantized) -> bool:
         return False
     zeros = [0 if x.zero is None else int(x.zero) for x in (one, other)]
     return zeros[0] == zeros[1] and bool(RANGE[0] < np.abs(one.scale) < RANGE[1])
+
+
+DEQUANTIZED = "d := DequantizeLinear(...)"
+CUT = Rule(Pattern(f"Split({DEQUANTIZED}, ...)", shared=True), cut)
+PARTED = Rule(Pattern("QuantizeLinear(whole := Concat(...), ...)"), part)
+MOVED = Rule(
+    Pattern(f"QuantizeLinear({DEQUANTIZED}, ...)", shared=True, past=is_move), move
+)

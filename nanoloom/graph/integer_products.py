@@ -27,13 +27,15 @@ for integer dot products at every call, which costs more than the short sums gai
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import onnx_ir as ir
 
 from nanoloom.graph.editor import GraphEditor
 from nanoloom.graph.layout_effects import is_tensor_op
+from nanoloom.graph.patterns.pattern import Found, Pattern, is_constant
+from nanoloom.graph.patterns.rules import Rule, apply_rules
 from nanoloom.graph.quantization import (
     DOMAIN,
     Quantized,
@@ -41,9 +43,10 @@ from nanoloom.graph.quantization import (
     dequantized,
     exact_array,
     known_array,
+    quantized,
+    vector_along,
 )
-from nanoloom.graph.quantized_tail import Tail, follow_tail, vector_along
-from nanoloom.graph.types import is_static, shape_of
+from nanoloom.graph.types import shape_of
 from nanoloom.graph.value_origin import Origin, numbers, origin_of
 
 SWAPPED = [1, 0]
@@ -71,19 +74,52 @@ def integer_products(graph: ir.Graph, *, fuses: bool = False) -> dict[str, str]:
     nodes' names.
     """
     editor = IntegerProducts(graph, fuses)
-    reasons: dict[str, str] = {}
-    for node in graph:
-        if is_tensor_op(node, AVERAGES) and is_static(node.outputs[0]):
-            editor.visit_average(node)
-        if node.domain not in ("", "ai.onnx") or not is_static(node.outputs[0]):
-            continue
-        if node.op_type not in ("Conv", "Gemm", "MatMul") or not reads_bytes(node):
-            continue
-        is_conv = node.op_type == "Conv"
-        why = editor.visit_convolution(node) if is_conv else editor.visit_product(node)
-        if why:
-            reasons[node.name or node.op_type] = why
-    return reasons
+    apply_rules(editor, (AVERAGE, QUANTIZED))
+    for rule in (ADDED, ALONE):
+        apply_rules(editor, (rule,))
+    return editor.reasons
+
+
+def average(graph: IntegerProducts, last: ir.Node, found: Found) -> bool:
+    """Put the integer form in the place of an average that is quantized."""
+    node, out = producer_of(found["made"]), last.outputs[0]
+    given, target = activation(found["x"]), quantized(last)
+    if given is None or target is None or not is_average(node):
+        return False
+    image = shape_of(given.value)
+    factor = given.scale.astype(np.float64) / target.scale
+    if np.prod(image[2:], dtype=np.int64) > MOST or not np.isfinite(factor):
+        return False
+    arrays = {"a_zero": given.zero, "factor": factor, "y_zero": target.zero}
+    mean = node.op_type == MEAN
+    op = GLOBAL if mean else node.op_type
+    kept = [] if mean else list(node.attributes.values())
+    shape = (*image[:2], *(1 for _ in image[2:])) if mean else shape_of(out)
+    inputs = [given.value, *graph.constants(node, arrays)]
+    name = node.name or node.op_type
+    made = graph.add(last, op, inputs, kept, shape, out, name, DOMAIN)
+    graph.replace(last, graph.reshape(made, shape_of(out), last))
+    return True
+
+
+def product(graph: IntegerProducts, last: ir.Node, found: Found) -> bool:
+    """The same of a product, with what the pattern has behind it."""
+    node, added = producer_of(found.get("made", last.outputs[0])), found.get("c")
+    own = Origin.of(node).input(2)
+    if not reads_bytes(node) or None not in (added, own):
+        return False
+    if last.op_type == "QuantizeLinear" and quantized(last) is None:
+        return False
+    why = graph.visit(node, last, added)
+    if why and last is node:
+        graph.reasons[node.name or node.op_type] = why
+    return not why
+
+
+def producer_of(value: ir.Value) -> ir.Node:
+    node = value.producer()
+    assert node is not None, "the pattern has one"
+    return node
 
 
 def reads_bytes(node: ir.Node) -> bool:
@@ -93,79 +129,39 @@ def reads_bytes(node: ir.Node) -> bool:
 
 @dataclass
 class IntegerProducts(GraphEditor):
-    """The graph being rewritten."""
+    """The graph being rewritten.  reasons: why products stay in floats."""
 
     fused: bool = False
+    reasons: dict[str, str] = field(default_factory=dict[str, str])
 
-    def visit_product(self, node: ir.Node) -> str:
+    def visit(self, node: ir.Node, last: ir.Node, added: ir.Value | None) -> str:
         """Put the integer form in the place of a product; says why if it has none."""
-        is_gemm = node.op_type == "Gemm"
-        given = Origin.of(node).attributes
-        if any(given[k].as_float() != 1 for k in ("alpha", "beta") if k in given):
+        is_conv, given, out = node.op_type == "Conv", Origin.of(node), node.outputs[0]
+        factors = (given.attributes.get(name) for name in ("alpha", "beta"))
+        if any(x is not None and x.as_float() != 1 for x in factors):
             return "its alpha or beta is not 1"
-        left = activation(node.inputs[0])
-        right = self.weight(node, is_gemm and Origin.of(node).int("transB", 0) == 1)
+        left, swapped = activation(node.inputs[0]), given.int("transB", 0) == 1
+        right = self.filters(node) if is_conv else self.weight(node, swapped)
         if left is None or right is None:
             return NO_BYTES if left is None else NO_WEIGHT
-        if shape_of(right.value)[-2] > DEEPEST:
-            return TOO_DEEP
-        if not scales(left, right).all():
-            return NO_SCALE
-        first: ir.Value | None = None
-        if is_gemm and len(node.inputs) > 2 and node.inputs[2] is not None:
-            first = node.inputs[2]
-            if vector_along(-1, first, node.outputs[0]) is None:
-                return NO_BIAS
-        x = left.value
-        if is_gemm and Origin.of(node).int("transA", 0):
-            x = self.transpose(x, SWAPPED, node)
-        offset = vector_along(-1, first, node.outputs[0])
-        tail = follow_tail(node.outputs[0], offset, -1)
-        self.rewrite(node, Quantized(x, left.scale, left.zero), right, tail)
-        return ""
-
-    def visit_convolution(self, node: ir.Node) -> str:
-        """The same for a convolution with constant filters."""
-        left, right = activation(node.inputs[0]), self.filters(node)
-        bias = node.inputs[2] if len(node.inputs) > 2 else None
-        offset = exact_array(bias)
-        if left is None or right is None:
-            return NO_BYTES if left is None else NO_WEIGHT
+        own, shape = given.input(2), shape_of(right.value)
+        bias = own or added
+        offset = vector_along(1 if is_conv else -1, bias, out)
+        if is_conv and own is not None:
+            offset = exact_array(own)
         if bias is not None and offset is None:
             return NO_BIAS
-        filters, *deep = shape_of(right.value)
-        if np.prod(deep, dtype=np.int64) > DEEPEST:
+        if np.prod(shape[1:] if is_conv else shape[-2:-1], dtype=np.int64) > DEEPEST:
             return TOO_DEEP
         sizes = {x.shape for x in (offset, right.scale, right.zero) if x is not None}
-        if not sizes <= {(), (filters,)}:
+        if is_conv and not sizes <= {(), shape[:1]}:
             return NO_WEIGHT  # it is refused where it is lowered
         if not scales(left, right).all():
             return NO_SCALE
-        tail = follow_tail(node.outputs[0], offset, 1)
-        self.rewrite(node, left, right, tail)
+        if given.int("transA", 0):
+            left = replace(left, value=self.transpose(left.value, SWAPPED, node))
+        self.rewrite(node, left, right, offset, last)
         return ""
-
-    def visit_average(self, node: ir.Node) -> None:
-        """The same for an average that is quantized at once."""
-        given, tail = activation(node.inputs[0]), follow_tail(node.outputs[0], None, 1)
-        target, last = tail.target, tail.last.producer()
-        if given is None or target is None or last is None:
-            return
-        if tail.relu or tail.offset is not None or not is_average(node):
-            return
-        image = shape_of(given.value)
-        factor = given.scale.astype(np.float64) / target.scale
-        if np.prod(image[2:], dtype=np.int64) > MOST or not np.isfinite(factor):
-            return
-        arrays = {"a_zero": given.zero, "factor": factor, "y_zero": target.zero}
-        mean = node.op_type == MEAN
-        op = GLOBAL if mean else node.op_type
-        kept = [] if mean else list(node.attributes.values())
-        shape = (*image[:2], *(1 for _ in image[2:])) if mean else shape_of(tail.last)
-        inputs = [given.value, *self.constants(node, arrays)]
-        name = node.name or node.op_type
-        made = self.add(last, op, inputs, kept, shape, tail.last, name, DOMAIN)
-        self.replace(last, self.reshape(made, shape_of(tail.last), last))
 
     def constants(
         self, node: ir.Node, arrays: Mapping[str, np.ndarray | None]
@@ -206,15 +202,20 @@ class IntegerProducts(GraphEditor):
         turned = self.transpose(stored, SWAPPED, node) if swapped else stored
         return Quantized(turned, found.scale, found.zero)
 
-    def rewrite(self, node: ir.Node, x: Quantized, y: Quantized, tail: Tail) -> None:
+    def rewrite(
+        self,
+        node: ir.Node,
+        x: Quantized,
+        y: Quantized,
+        offset: np.ndarray | None,
+        last: ir.Node,
+    ) -> None:
         """Nodes up to the last of the pattern become one."""
-        factor, offset, kind = (
-            x.scale.astype(np.float64) * y.scale,
-            tail.offset,
-            FLOAT32,
-        )
-        if (target := tail.target) is not None:
-            kind = FLOAT64
+        factor, kind = x.scale.astype(np.float64) * y.scale, FLOAT32
+        target, relu, out = quantized(last), False, last.outputs[0]
+        if target is not None:
+            kind, before = FLOAT64, last.inputs[0]
+            relu = before is not None and is_tensor_op(producer_of(before), {"Relu"})
             offset = None if offset is None else offset / factor  # in steps of the sums
             factor = factor / target.scale
         name = node.name or node.op_type
@@ -225,18 +226,15 @@ class IntegerProducts(GraphEditor):
             "offset": None if offset is None else offset.astype(kind),
             "y_zero": None if target is None else target.zero,
         }
-        last = tail.last.producer()
-        assert last is not None
         inputs = [x.value, y.value, *self.constants(node, arrays)]
-        shape = shape_of(tail.last)
         attributes: list[ir.Attr] = [
-            ir.AttrInt64("relu", int(tail.relu)),
+            ir.AttrInt64("relu", int(relu)),
             ir.AttrInt64(FUSED, int(self.fused)),
         ]
         op = "Convolution" if node.op_type == "Conv" else "MatMul"
         if node.op_type == "Conv":
             attributes += node.attributes.values()
-        made = self.add(last, op, inputs, attributes, shape, tail.last, name, DOMAIN)
+        made = self.add(last, op, inputs, attributes, shape_of(out), out, name, DOMAIN)
         self.replace(last, made)
 
 
@@ -255,3 +253,21 @@ def is_average(node: ir.Node) -> bool:
         rank = len(shape_of(image))
     every = rank > 2 and sorted(a % rank for a in axes) == list(range(2, rank))
     return every or node.op_type != MEAN
+
+
+PRODUCT = "(Conv | Gemm | MatMul)"
+MADE = f"(made := {PRODUCT}(...))"
+SUM = f"Add({MADE}, c)"
+AVERAGE = Rule(
+    Pattern(f"QuantizeLinear(made := ({' | '.join(sorted(AVERAGES))})(x, ...), ...)"),
+    average,
+)
+QUANTIZED = Rule(
+    Pattern(
+        f"QuantizeLinear(Relu({SUM} | {MADE}) | {SUM} | {MADE}, ...)",
+        c=is_constant,
+    ),
+    product,
+)
+ADDED = Rule(Pattern(SUM, c=is_constant), product)
+ALONE = Rule(Pattern(f"{PRODUCT}(...)"), product)

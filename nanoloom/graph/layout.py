@@ -20,10 +20,9 @@ import onnx_ir as ir
 from nanoloom.graph.binary_products import DOMAIN as BINARY
 from nanoloom.graph.editor import GraphEditor, inverse, transpose_order
 from nanoloom.graph.image_layouts import by_channel, image_order, to_first, to_last
-from nanoloom.graph.integer_sums import is_sum
 from nanoloom.graph.keep_nchw import stays_nchw
 from nanoloom.graph.layout_effects import ONE_TO_ONE, SPATIAL, is_tensor_op
-from nanoloom.graph.lookup_tables import is_table
+from nanoloom.graph.lookup_tables import maps_bytes
 from nanoloom.graph.operator_families import REDUCTIONS
 from nanoloom.graph.quantization import DOMAIN as INTEGER
 from nanoloom.graph.quantization import quantizes_alike
@@ -51,7 +50,7 @@ class Layout(GraphEditor):
     def visit(self, node: ir.Node) -> None:
         if not all(is_static(v) for v in node.outputs if v.name):
             return
-        if quantizes_alike(node) or is_table(node) or is_sum(node):
+        if quantizes_alike(node) or maps_bytes(node):
             self.sink(node)
         elif node.domain in (INTEGER, BINARY) and node.op_type in IMAGES:
             self.make_spatial(node)

@@ -13,16 +13,15 @@ has them unchanged.  Their order changes nothing but roundings.
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
 from math import prod
 from types import MappingProxyType
 
 import onnx_ir as ir
 
 from nanoloom.graph.editor import GraphEditor
-from nanoloom.graph.layout_effects import is_tensor_op
 from nanoloom.graph.patterns.pattern import Found, Pattern, is_constant
-from nanoloom.graph.types import is_static, shape_of, size
+from nanoloom.graph.patterns.rules import Rule, apply_rules
+from nanoloom.graph.types import shape_of, size
 from nanoloom.graph.value_origin import Origin, numbers
 
 AVERAGES = frozenset({"AveragePool", "GlobalAveragePool"})
@@ -31,65 +30,46 @@ FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
 WRITTEN = MappingProxyType({"Conv": 0, "MatMul": 1})
 TURNED = 3  # times that filters are written and read, and turned: the image's once
 
-SCALED = Pattern("Mul(x, factor)", x=lambda x: not is_constant(x))
-AVERAGED = Pattern(
-    "(AveragePool | GlobalAveragePool)(made := Conv(x, w, ...))",
-    made=lambda made: made.dtype == ir.DataType.FLOAT,
-)
-
 
 def reorder_linear(graph: ir.Graph, operators: Set[str]) -> None:
     """Rewrite a graph with static shapes in place.
 
     operators: those of AVERAGES and WRITTEN that are looked at.
     """
-    rewriting = LinearOperations(graph)
-    for node in graph:
-        if is_tensor_op(node, operators & WRITTEN.keys()):
-            rewriting.scale(node)
-        elif is_tensor_op(node, operators & AVERAGES):
-            rewriting.average(node)
+    rules = [rule for rule in RULES if rule.pattern.roots <= operators]
+    apply_rules(GraphEditor(graph), rules)
 
 
-@dataclass
-class LinearOperations(GraphEditor):
-    """The graph being rewritten."""
+def scale(graph: GraphEditor, node: ir.Node, found: Found) -> bool:
+    """Multiply the other operand, if it has fewer numbers."""
+    place, x, factor = WRITTEN[node.op_type], found["x"], found["factor"]
+    target, whole = found["target"], shape_of(x) == shape_of(found["value"])
+    wanted = whole and has_axes(node, place, factor) and pays(node, target, found)
+    if wanted:
+        shape, name = shape_of(target), f"{node.name}/factor"
+        made = graph.add(node, "Mul", [target, factor], [], shape, target, name)
+        node.replace_input_with(1 - place, made)
+        node.replace_input_with(place, x)
+    return wanted
 
-    def scale(self, node: ir.Node) -> None:
-        """Multiply the other operand, if it has fewer numbers."""
-        place = WRITTEN[node.op_type]
-        value, target = operands(node)[place], operands(node)[1 - place]
-        if not is_static(value) or not is_static(target) or value.dtype not in FLOATS:
-            return
-        for found in SCALED.made(value):
-            x, factor = found["x"], found["factor"]
-            whole = shape_of(x) == shape_of(value)
-            if whole and has_axes(node, place, factor) and pays(node, target, found):
-                shape, name = shape_of(target), f"{node.name}/factor"
-                made = self.add(node, "Mul", [target, factor], [], shape, target, name)
-                node.replace_input_with(1 - place, made)
-                node.replace_input_with(place, x)
-                return
 
-    def average(self, pool: ir.Node) -> None:
-        """Swap a pool and the layer that it reads, if that is less to compute.
+def average(graph: GraphEditor, pool: ir.Node, found: Found) -> bool:
+    """Swap a pool and the layer that it reads, if that is less to compute.
 
-        A bias is its own average, where no window has places outside of the image.
-        """
-        found = next(AVERAGED.match(pool), None)
-        if found is None or not is_within(pool):
-            return
-        image, made, (averaged,) = found["x"], found["made"], pool.outputs
-        layer = made.producer()
-        assert layer is not None, "the pattern has one"
-        if not keeps_pixels(layer) or not is_less(layer, pool):
-            return
+    A bias is its own average, where no window has places outside of the image.
+    """
+    image, made, (averaged,) = found["x"], found["made"], pool.outputs
+    layer = made.producer()
+    assert layer is not None, "the pattern has one"
+    wanted = is_within(pool) and keeps_pixels(layer) and is_less(layer, pool)
+    if wanted:
         shape = (*shape_of(image)[:2], *shape_of(averaged)[2:])
         how, name = list(pool.attributes.values()), f"{pool.name}/first"
-        few = self.add(layer, pool.op_type, [image], how, shape, image, name)
+        few = graph.add(layer, pool.op_type, [image], how, shape, image, name)
         layer.replace_input_with(0, few)
         made.shape = averaged.shape
-        self.replace(pool, made)
+        graph.replace(pool, made)
+    return wanted
 
 
 def axes_of(node: ir.Node) -> tuple[Sequence[str], Sequence[str]]:
@@ -165,3 +145,22 @@ def is_less(layer: ir.Node, pool: ir.Node) -> bool:
         return size(weights) > 2 * further  # of two pixels and more
     spared = (prod(numbers(pool, "strides")) - 1) * size(weights)
     return spared > prod(numbers(pool, "kernel_shape")) * further
+
+
+def is_float(value: ir.Value) -> bool:
+    return value.dtype in FLOATS
+
+
+def is_given(value: ir.Value) -> bool:
+    return not is_constant(value)
+
+
+SCALED = (
+    "MatMul(target, value := Mul(x, factor))",
+    "Conv(value := Mul(x, factor), target, ...)",
+)
+AVERAGED = "(AveragePool | GlobalAveragePool)(made := Conv(x, w, ...))"
+RULES = (
+    *(Rule(Pattern(text, value=is_float, x=is_given), scale) for text in SCALED),
+    Rule(Pattern(AVERAGED, made=lambda made: made.dtype == ir.DataType.FLOAT), average),
+)

@@ -1,30 +1,41 @@
-"""Functions of one 8-bit number between two quantizations are tables of 256 numbers.
+"""Elementwise functions of 8-bit numbers between quantizations run on their integers.
 
-    Quantize(f(Dequantize(q)))  ->  nanoloom.integer.Table(q)
+    Quantize(f(Dequantize(q)))                  ->  nanoloom.integer.Table(q)
+    Quantize(f(Dequantize(a) + Dequantize(b)))  ->  nanoloom.integer.Sum(a, b)
 
 f: elementwise operations on q and on numbers, also such with quantizations in between:
-x * sigmoid(x), HardSwish, Gelu ...  ONNX's reference computes the table, with all of
-its roundings.  Attribute table: the result for the bits 0 to 255 of q.
+x * sigmoid(x), HardSwish, Gelu ...; of a sum Relu or Clip.  ONNX's reference computes
+the results of all numbers, with all of its roundings.  They are the table (attribute
+table: for the bits 0 to 255 of q), or what a formula must give (integer_sums.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 import onnx_ir as ir
 
 from nanoloom.graph.editor import GraphEditor
 from nanoloom.graph.evaluate import reference
+from nanoloom.graph.integer_sums import Formula, formula_of
 from nanoloom.graph.layout_effects import is_tensor_op
 from nanoloom.graph.operator_families import ELEMENTWISE
-from nanoloom.graph.quantization import BYTES, DOMAIN, quantizes_alike
+from nanoloom.graph.quantization import (
+    BITS,
+    BYTES,
+    DOMAIN,
+    dequantized,
+    quantized,
+    quantizes_alike,
+)
 from nanoloom.graph.types import is_static, shape_of
+from nanoloom.graph.value_origin import Origin
 
-NAME = "Table"
+TABLE, SUM = "Table", "Sum"
+AROUND_SUM = {"Add", "Clip", "DequantizeLinear", "QuantizeLinear", "Relu"}
 MOST = 32  # operations of a function
-BITS = np.arange(256, dtype=np.uint8)
 
 
 @dataclass(frozen=True)
@@ -35,71 +46,102 @@ class Function:
     results: np.ndarray
 
 
-def make_tables(graph: ir.Graph, opsets: Mapping[str, int]) -> None:
+def compute_bytes(graph: ir.Graph, opsets: Mapping[str, int]) -> None:
     """Rewrite a graph with static shapes in place."""
-    rewriting = Tables(graph, dict(opsets))
+    rewriting = ByteFunctions(graph, dict(opsets))
     for node in graph:
         if node.op_type == "QuantizeLinear" and quantizes_alike(node):
             rewriting.visit(node)
 
 
-def is_table(node: ir.Node | None) -> bool:
-    """Whether a node looks its results up: it is elementwise."""
-    return node is not None and node.domain == DOMAIN and node.op_type == NAME
+def maps_bytes(node: ir.Node) -> bool:
+    """Whether a node is a function of 8-bit numbers: it is elementwise."""
+    return node.domain == DOMAIN and node.op_type in (TABLE, SUM)
 
 
 @dataclass
-class Tables(GraphEditor):
+class ByteFunctions(GraphEditor):
     """The graph being rewritten; known: what its 8-bit values are functions of."""
 
     opsets: dict[str, int]
     known: dict[ir.Value, Function] = field(default_factory=dict)
 
     def visit(self, node: ir.Node) -> None:
-        """Put a table in the place of a Quantize that gives a function of one value."""
+        """Put a function in the place of a Quantize that gives its results."""
         out = node.outputs[0]
         if out.dtype not in BYTES or not is_static(out):
             return
         steps = steps_behind(node, shape_of(out))
         leaves = {s.inputs[0] for s in steps if s.op_type == "DequantizeLinear"}
-        functions = [self.function(leaf) for leaf in leaves if leaf is not None]
-        bases = {function.base for function in functions}
-        if len(bases) != 1:
-            return
-        found = self.results(steps, dict(zip(leaves, functions, strict=True)))
-        if found is None:
-            return
-        (base,) = bases
-        table = [ir.AttrInt64s("table", [int(x) for x in found])]
-        name = node.name or node.op_type
-        made = self.add(node, NAME, [base], table, shape_of(out), out, name, DOMAIN)
+        functions = {leaf: self.function(leaf) for leaf in leaves if leaf is not None}
+        bases = {function.base for function in functions.values()}
+        if len(bases) == 1:
+            (base,) = bases
+            given = {leaf: each.results for leaf, each in functions.items()}
+            found = computed(steps, self.opsets, given, BITS.shape)
+            if found is not None:
+                table = ir.AttrInt64s("table", [int(x) for x in found])
+                made = self.put(node, TABLE, [base], [table])
+                self.known[made] = Function(base, found)
+        elif (pair := self.pair(steps)) is not None:
+            inputs, formula = pair
+            numbers = asdict(formula).items()
+            given = {k: n if isinstance(n, int) else float(n) for k, n in numbers}
+            self.put(node, SUM, inputs, ir.convenience.convert_attributes(given))
+
+    def put(
+        self,
+        node: ir.Node,
+        op: str,
+        inputs: Sequence[ir.Value],
+        attributes: Sequence[ir.Attr],
+    ) -> ir.Value:
+        out, name = node.outputs[0], node.name or node.op_type
+        shape = shape_of(out)
+        made = self.add(node, op, inputs, attributes, shape, out, name, DOMAIN)
         self.replace(node, made)
-        self.known[made] = Function(base, found)
+        return made
 
     def function(self, value: ir.Value) -> Function:
         """What a value is a function of: itself, if it is not known better."""
         assert value.dtype is not None
         return self.known.get(value, Function(value, BITS.view(value.dtype.numpy())))
 
-    def results(
-        self, steps: Sequence[ir.Node], given: Mapping[ir.Value | None, Function]
-    ) -> np.ndarray | None:
-        """What the last step gives for all numbers, None if the reference fails."""
-        arrays = {value: function.results for value, function in given.items()}
-        return computed(steps, self.opsets, arrays, BITS.shape)
+    def pair(
+        self, steps: Sequence[ir.Node]
+    ) -> tuple[Sequence[ir.Value], Formula] | None:
+        """What is added, if it is that: two numbers, and the formula of their sum."""
+        ends = [s for s in steps if s.op_type == "DequantizeLinear"]
+        names = [s.op_type for s in steps]
+        if len(ends) != 2 or names.count("Add") != 1 or not {*names} <= AROUND_SUM:
+            return None
+        a, b = (dequantized(Origin.of(s)) for s in ends)
+        wanted = quantized(steps[-1])
+        if a is None or b is None or wanted is None:
+            return None
+        if min(x.scale for x in (a, b, wanted)) <= 0:
+            return None
+        every = np.meshgrid(BITS, BITS, indexing="ij")
+        given = {
+            x.value: numbers.view(x.kind)
+            for x, numbers in zip((a, b), every, strict=True)
+        }
+        results = computed(steps, self.opsets, given, (BITS.size, BITS.size))
+        formula = None if results is None else formula_of(a, b, wanted, results)
+        return None if formula is None else ([a.value, b.value], formula)
 
 
 def computed(
     steps: Sequence[ir.Node],
     opsets: dict[str, int],
-    given: Mapping[ir.Value | None, np.ndarray],
+    given: Mapping[ir.Value, np.ndarray],
     shape: tuple[int, ...],
 ) -> np.ndarray | None:
     """What ONNX's reference makes of some arrays of this shape, one step after another.
 
     None if it fails, or gives another shape or type.
     """
-    arrays = dict(given)
+    arrays: dict[ir.Value | None, np.ndarray] = {**given}
     for step in steps:
         made = reference(step, opsets, [arrays_of(v, arrays) for v in step.inputs])
         if made is None or made.shape != shape:

@@ -16,7 +16,7 @@ import onnx_ir as ir
 
 from nanoloom.graph.editor import transpose_order
 from nanoloom.graph.image_layouts import to_last
-from nanoloom.graph.integer_winograd import operands
+from nanoloom.graph.integer_convolutions import operands
 from nanoloom.graph.types import shape_of
 from nanoloom.target.facts import Target
 from nanoloom.target.instructions.choose import dot_for

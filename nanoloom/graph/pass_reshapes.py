@@ -20,7 +20,7 @@ import onnx_ir as ir
 from nanoloom.graph.axis_groups import Regrouping, Shape, regroup_axes
 from nanoloom.graph.editor import GraphEditor, transpose_order
 from nanoloom.graph.layout_effects import ONE_TO_ONE, is_tensor_op
-from nanoloom.graph.lookup_tables import is_table
+from nanoloom.graph.lookup_tables import maps_bytes
 from nanoloom.graph.quantization import known_array, only_user, quantizes_alike
 from nanoloom.graph.types import is_static, shape_of
 
@@ -29,7 +29,7 @@ LAST = frozenset({"GatherElements", "Softmax"})  # along the last axis
 
 def mixed_axes(node: ir.Node) -> int | None:
     """How many axes, the last ones, an operation does not go over; None: no such."""
-    if is_tensor_op(node, ONE_TO_ONE) or quantizes_alike(node) or is_table(node):
+    if is_tensor_op(node, ONE_TO_ONE) or quantizes_alike(node) or maps_bytes(node):
         return 0
     if is_tensor_op(node, {"MatMul"}):
         return 2

@@ -12,6 +12,7 @@ from nanoloom.graph.value_origin import Origin, origin_of
 
 DOMAIN = "nanoloom.integer"
 BYTES = (ir.DataType.INT8, ir.DataType.UINT8)
+BITS = np.arange(256, dtype=np.uint8)  # of all numbers of 8 bits
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,12 @@ class Quantized:
     value: ir.Value
     scale: np.ndarray
     zero: np.ndarray | None
+
+    @property
+    def kind(self) -> np.dtype:
+        """The integers' type."""
+        assert self.value.dtype is not None
+        return self.value.dtype.numpy()
 
 
 def quantizes_alike(node: ir.Node) -> bool:
@@ -87,6 +94,26 @@ def exact_array(value: ir.Value | None) -> np.ndarray | None:
         return array.astype(np.float64)
     zero = 0 if found.zero is None else found.zero.astype(np.int64)
     return (whole.astype(np.int64) - zero) * found.scale.astype(np.float64)
+
+
+def vector_along(axis: int, value: ir.Value | None, out: ir.Value) -> np.ndarray | None:
+    """A constant that only differs along an axis of what it is added to: [n] or []."""
+    if value is None or value.const_value is None or not is_static(value):
+        return None
+    whole = shape_of(out)
+    shape = (*(1,) * (len(whole) - len(shape_of(value))), *shape_of(value))
+    size = int(np.prod(shape, dtype=np.int64))
+    fits = size == 1 or shape[axis] == size == whole[axis]
+    array = exact_array(value) if fits and len(shape) == len(whole) else None
+    return None if array is None else array.reshape(() if size == 1 else (size,))
+
+
+def quantized(node: ir.Node) -> Quantized | None:
+    """What a QuantizeLinear makes, if it has 8 bits and one scale for all."""
+    out, origin = node.outputs[0], Origin.of(node)
+    found = quantization(origin, out) if origin.op == "QuantizeLinear" else None
+    plain = out.dtype in BYTES and not node.attributes.get("precision")
+    return found if found is not None and not found.scale.ndim and plain else None
 
 
 def only_user(value: ir.Value) -> ir.Node | None:

@@ -12,7 +12,7 @@ and nothing that heads or texts of a batch repeat is multiplied more than once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import onnx_ir as ir
 
@@ -20,46 +20,36 @@ from nanoloom.graph.axis_groups import regroup_axes
 from nanoloom.graph.editor import GraphEditor, transpose_order
 from nanoloom.graph.layout_effects import ONE_TO_ONE, is_tensor_op
 from nanoloom.graph.pass_reshapes import PassReshapes, mixed_axes, operand_shapes
-from nanoloom.graph.patterns.pattern import Pattern
+from nanoloom.graph.patterns.pattern import Found, Pattern
+from nanoloom.graph.patterns.rules import Rule, apply_rules
 from nanoloom.graph.quantization import only_user
 from nanoloom.graph.types import is_computed, is_static, shape_of
 
 PRODUCTS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
-REPEATED = Pattern("Reshape(Expand(k, ...), ...)")
-TURNED = Pattern("Transpose(x)")
-Rule = Callable[[PassReshapes, ir.Node], None]
 
 
-def pass_reshapes(graph: ir.Graph, *rules: Rule) -> None:
+def pass_reshapes(graph: ir.Graph, *rules: Rule[PassReshapes]) -> None:
     """Rewrite a graph with static shapes in place."""
-    rewriting = PassReshapes(graph)
-    for node in graph:
-        for rule in rules:
-            if node.graph is graph and all(map(is_static, node.outputs)):
-                rule(rewriting, node)
+    apply_rules(PassReshapes(graph), rules)
 
 
-def share_heads(graph: PassReshapes, node: ir.Node) -> None:
+def share_heads(graph: PassReshapes, node: ir.Node, found: Found) -> bool:
     """Multiply by what heads share, if a product's right operand repeats it.
 
     For one row, the next token of a text, to which what is repeated would be most of
     the work.  Many rows share it, and their two products are one kernel for heads only.
     """
-    if not is_tensor_op(node, {"MatMul"}):
-        return
-    shape, right = shape_of(node.outputs[0]), node.inputs[1]
-    inner = next((x["x"] for x in TURNED.made(right)), right)
-    found = next(REPEATED.made(inner), None)
-    few = () if found is None else shape_of(found["k"])
+    few, shape = shape_of(found["k"]), shape_of(node.outputs[0])
     if len(few) != 5 or few[2] != 1 or len(shape) != 4 or shape[2] != 1:
-        return
+        return False
     batch, groups, *_ = few
     if shape[0] != batch or shape[1] % max(groups, 1):
-        return
+        return False
     split = (batch, groups, shape[1] // groups)
     joined = graph.sink(node, (*split, *shape[2:]), hoisted={1})
     while joined is not None and (after := follower(joined)) is not None:
         joined = graph.sink(after, (*split, *shape_of(after.outputs[0])[2:]))
+    return True
 
 
 def follower(value: ir.Value) -> ir.Node | None:
@@ -71,27 +61,22 @@ def follower(value: ir.Value) -> ir.Node | None:
     return node if alike and mixed_axes(node) in (0, 1) else None
 
 
-def split_heads(graph: PassReshapes, node: ir.Node) -> None:
+def split_heads(graph: PassReshapes, node: ir.Node, found: Found) -> bool:
     """Give a product the two axes, batch and heads, that it is read with."""
-    value, (out, *_) = node.inputs[0] if node.inputs else None, node.outputs
-    if not is_tensor_op(node, {"Reshape"}) or value is None or not is_static(value):
-        return
-    shape = shape_of(out)
-    if split_of(shape_of(value), shape) and follows_matmul(value, shape):
+    value, shape = found["x"], shape_of(node.outputs[0])
+    wanted = bool(split_of(shape_of(value), shape)) and follows_matmul(value, shape)
+    if wanted:
         graph.replace(node, graph.hoist(value, shape, node))
+    return wanted
 
 
-def join_heads(graph: PassReshapes, node: ir.Node) -> None:
+def join_heads(graph: PassReshapes, node: ir.Node, found: Found) -> bool:
     """Multiply by what was [b, h, m, n] as it was."""
-    if not is_tensor_op(node, {"MatMul"}):
-        return
-    merge, shape = node.inputs[0].producer(), shape_of(node.outputs[0])  # type: ignore[union-attr] - a MatMul has it
-    source = merge.inputs[0] if merge and is_tensor_op(merge, {"Reshape"}) else None
-    if source is None or not is_static(source):
-        return
-    split = split_of(shape_of(merge.outputs[0]), shape_of(source))  # type: ignore[union-attr] - it has a source
+    shape = shape_of(node.outputs[0])
+    split = split_of(shape_of(found["joined"]), shape_of(found["x"]))
     if split is not None and len(shape) == 3:
         graph.sink(node, (*split, *shape[1:]), hoisted={1})
+    return split is not None
 
 
 def split_of(joined: Sequence[int], wanted: Sequence[int]) -> tuple[int, int] | None:
@@ -118,18 +103,14 @@ def follows_matmul(value: ir.Value, wanted: tuple[int, ...]) -> bool:
     return any(follows_matmul(*x) for x in read)
 
 
-def follow_products(graph: PassReshapes, node: ir.Node) -> None:
+def follow_products(graph: PassReshapes, node: ir.Node, found: Found) -> bool:
     """Swap an elementwise operation of one tensor and the Reshape in front of it."""
-    computed = (
-        [v for v in node.inputs if is_computed(v)] if mixed_axes(node) == 0 else []
-    )
-    reshape = computed[0].producer() if len(computed) == 1 else None  # type: ignore[union-attr] - computed operands are there
-    if reshape is None or not is_tensor_op(reshape, {"Reshape"}):
-        return
-    x, made = reshape.inputs[0], reshape.outputs[0]
-    alike = shape_of(made) == shape_of(node.outputs[0]) and only_user(made) is node
-    if x is not None and alike and is_behind(x):
+    x, made = found["x"], found["made"]
+    alike = shape_of(made) == shape_of(node.outputs[0]) and mixed_axes(node) == 0
+    wanted = alike and [v for v in node.inputs if is_computed(v)] == [made]
+    if wanted and is_behind(x):
         graph.sink(node, shape_of(x))
+    return wanted
 
 
 def is_behind(value: ir.Value) -> bool:
@@ -147,14 +128,14 @@ def is_behind(value: ir.Value) -> bool:
 
 def meet_transposes(graph: GraphEditor, node: ir.Node) -> None:
     """Hoist a Reshape whose transpose meets another one then."""
-    order, out = transpose_order(node.inputs[0]), node.outputs[0]
-    if order is None or not reaches_transpose(out):
-        return
-    source = node.inputs[0].producer().inputs[0]  # type: ignore[union-attr] - it has one
-    found = regroup_axes(shape_of(source), order, shape_of(out))  # type: ignore[arg-type] - a Transpose has it
-    if found is not None and source is not None:
-        made = graph.reshape(source, found.shape, node)
-        graph.replace(node, graph.transpose(made, found.order, node))
+    out = node.outputs[0]
+    for values in TURNED.match(node) if reaches_transpose(out) else ():
+        order = transpose_order(values["turned"])
+        assert order is not None, "the pattern has a Transpose"
+        found = regroup_axes(shape_of(values["x"]), order, shape_of(out))
+        if found is not None:
+            made = graph.reshape(values["x"], found.shape, node)
+            graph.replace(node, graph.transpose(made, found.order, node))
 
 
 def reaches_transpose(value: ir.Value) -> bool:
@@ -165,3 +146,17 @@ def reaches_transpose(value: ir.Value) -> bool:
             return False
         node = only_user(node.outputs[0])
     return node is not None and is_tensor_op(node, {"Transpose"})
+
+
+TURNED = Pattern("Reshape(turned := Transpose(x), ...)", shared=True)
+REPEATED = "Reshape(Expand(k, ...), ...)"
+SHARE_HEADS = Rule(
+    Pattern(f"MatMul(q, {REPEATED} | Transpose({REPEATED}))"), share_heads
+)
+SPLIT_HEADS = Rule(Pattern("Reshape(x, ...)"), split_heads)
+JOIN_HEADS = Rule(
+    Pattern("MatMul(joined := Reshape(x, ...), y)", shared=True), join_heads
+)
+FOLLOW_PRODUCTS = Rule(
+    Pattern("_(..., made := Reshape(x, ...), ...)", made=is_computed), follow_products
+)

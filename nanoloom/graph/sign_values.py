@@ -17,6 +17,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import onnx_ir as ir
 
+from nanoloom.graph.layout_effects import is_tensor_op
+from nanoloom.graph.patterns.pattern import Pattern, before
 from nanoloom.graph.quantization import known_array
 from nanoloom.graph.types import is_static
 
@@ -27,7 +29,7 @@ COMPARISONS = {
     "LessOrEqual": "GreaterOrEqual",
 }  # with what is said of the operands the other way round
 MOVES = ("Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
-SAME = ("Identity", "Dropout")
+SAME = frozenset({"Identity", "Dropout"})
 BOUNDED = ("Sigmoid", "Tanh", "HardSigmoid")  # between -1 and 1
 MOST_CLIPPED = 2.0  # of what is added and taken away again
 NOTHING = np.float32(0)
@@ -222,31 +224,12 @@ def bounds_of(node: ir.Node) -> tuple[np.float32, np.float32] | None:
 
 
 def passes_through(node: ir.Node) -> Levels | None:
-    """(s - t) + t, t + (s - t) or (s + t) - t: s, where t is between small bounds."""
-    if node.op_type not in ("Add", "Sub"):
-        return None
-    x, y = map(plain, node.inputs)
-    pairs = ((x, y), (y, x)) if node.op_type == "Add" else ((x, y),)
-    wanted = "Sub" if node.op_type == "Add" else "Add"
-    for inner, t in pairs:
-        made = None if inner is None else inner.producer()
-        if made is None or made.op_type != wanted or made.domain or not is_small(t):
-            continue
-        one, other = map(plain, made.inputs)
-        if is_alike(other, t):
-            return levels_of(one)
-        if wanted == "Add" and is_alike(one, t):
-            return levels_of(other)
+    """(s - t) + u, u + (s - t) or (s + t) - u: s, where t and u are alike and small."""
+    for pattern in STRAIGHT_THROUGH:
+        for found in pattern.match(node):
+            if is_small(found["u"]) and is_alike(found["t"], found["u"]):
+                return levels_of(found["s"])
     return None
-
-
-def plain(value: ir.Value | None) -> ir.Value | None:
-    """A value without Identity around it."""
-    node = None if value is None else value.producer()
-    while node is not None and node.op_type in SAME:
-        value = node.inputs[0]
-        node = None if value is None else value.producer()
-    return value
 
 
 def is_small(value: ir.Value | None) -> bool:
@@ -272,7 +255,12 @@ def is_alike(one: ir.Value | None, other: ir.Value | None) -> bool:
         same = bounds_of(first) == bounds_of(second) is not None
     else:
         same = first.op_type in BOUNDED[:2]
-    return same and plain(first.inputs[0]) is plain(second.inputs[0])
+    sources = {x and before(x, is_same) for x in (first.inputs[0], second.inputs[0])}
+    return same and len(sources) == 1
+
+
+def is_same(node: ir.Node) -> bool:
+    return is_tensor_op(node, SAME)
 
 
 def number(value: ir.Value | None) -> np.float32 | None:
@@ -285,6 +273,10 @@ def number(value: ir.Value | None) -> np.float32 | None:
     return None if array is None else np.float32(array.reshape(()))
 
 
+STRAIGHT_THROUGH = (
+    Pattern("Add(Sub(s, t), u)", shared=True, past=is_same),
+    Pattern("Sub(Add(s, t), u)", shared=True, past=is_same),
+)
 RULES: dict[str, Callable[[ir.Node], Levels | None]] = {
     **dict.fromkeys(SAME, lambda node: levels_of(node.inputs[0])),
     **dict.fromkeys(MOVES, moved),

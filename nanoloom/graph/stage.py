@@ -26,26 +26,24 @@ from nanoloom.graph.encoder_kv_cache import keep_encoder_caches
 from nanoloom.graph.fold_movement_into_gather import fold_movement
 from nanoloom.graph.integer_movement import move_integers
 from nanoloom.graph.integer_products import integer_products
-from nanoloom.graph.integer_sums import add_in_integers
-from nanoloom.graph.integer_winograd import transform_integers
 from nanoloom.graph.known_operators import require_known_operators
 from nanoloom.graph.layout import channels_last
 from nanoloom.graph.linear_operations import AVERAGES, reorder_linear
-from nanoloom.graph.lookup_tables import make_tables
+from nanoloom.graph.lookup_tables import compute_bytes
 from nanoloom.graph.nchw_int8_conv import keep_nchw_int8
 from nanoloom.graph.propagate import Propagation
 from nanoloom.graph.reshape_products import (
-    follow_products,
-    join_heads,
+    FOLLOW_PRODUCTS,
+    JOIN_HEADS,
+    SHARE_HEADS,
+    SPLIT_HEADS,
     pass_reshapes,
-    share_heads,
-    split_heads,
 )
 from nanoloom.graph.sequences.outputs import open_outputs
 from nanoloom.graph.shared_decisions import SharedDecisions, count_in_place, keep_pads
 from nanoloom.graph.sign_thresholds import threshold_sums
 from nanoloom.graph.unique_names import Names, name_made, unique_names
-from nanoloom.graph.winograd import transform_convolutions
+from nanoloom.graph.winograd import of_floats, of_integers, transform_convolutions
 from nanoloom.target.facts import Target
 
 IN_FLOATS = "nanoloom.in_floats"  # of a model: why quantized products stay in floats
@@ -103,15 +101,15 @@ def optimize(
     require_static(model.graph)
     update_in_place(model, caches, unmoved, starts=starts)
     reorder_linear(model.graph, {"MatMul"})
-    pass_reshapes(model.graph, split_heads, join_heads)
+    pass_reshapes(model.graph, SPLIT_HEADS, JOIN_HEADS)
     if kept is None:
         fold_movement(model.graph)
     passes.RemoveUnusedNodesPass()(model)  # what was read in two shapes
-    pass_reshapes(model.graph, share_heads)
+    pass_reshapes(model.graph, SHARE_HEADS)
     to_integers(model, opsets, fuses=fuses)
     convolve(model.graph, winograd_target, int8_target, alike)
     passes.RemoveUnusedNodesPass()(model)
-    pass_reshapes(model.graph, follow_products)  # last: some come through transposes
+    pass_reshapes(model.graph, FOLLOW_PRODUCTS)  # last: some come through transposes
     passes.RemoveUnusedNodesPass()(model)
     reasons = rewrite(model.graph, opsets.get("", 0)) if rewrite else {}
     model.meta[NOT_REWRITTEN] = reasons
@@ -176,9 +174,10 @@ def convolve(
     any_length = int8_target is not None and int8_target.vector.any_length
     channels_last(graph, any_length=any_length and alike is None)
     if winograd_target is not None:
-        transform_convolutions(graph, winograd_target, alike)
+        floats = of_floats(winograd_target)
+        transform_convolutions(graph, winograd_target, floats, alike)
     if int8_target is not None:
-        transform_integers(graph, int8_target)
+        transform_convolutions(graph, int8_target, of_integers(int8_target))
         if alike is None:
             keep_nchw_int8(graph, int8_target)
 
@@ -199,8 +198,7 @@ def update_in_place(
 def to_integers(model: ir.Model, opsets: dict[str, int], *, fuses: bool) -> None:
     """Quantized numbers are computed with as integers, and signs as bits."""
     move_integers(model.graph)
-    make_tables(model.graph, opsets)
-    add_in_integers(model.graph, opsets)
+    compute_bytes(model.graph, opsets)
     passes.RemoveUnusedNodesPass()(model)  # products ask who reads them
     model.meta[IN_FLOATS] = integer_products(model.graph, fuses=fuses)
     model.meta[SIGNS] = binary_products(model.graph)

@@ -5,26 +5,33 @@
 A tile of m x m results is made of (m + 2)^2 products instead of 9 m^2, between sums
 with small constants (linalg/products/winograd.py).  Results differ from those of the
 direct method by rounding (docs/convolutions.md); `exact_conv` keeps the direct one.
-Those of integers do not (integer_winograd.py).
+
+Those of integers are exact.  They are multiplied as 16-bit pairs, which products of
+transformed numbers are as well (linalg/products/integer_winograd.py): a target's dot
+products of bytes do four times as much.  Sums that are 2^bits times too large must fit
+32 bits: what they are at most, the filters say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
 
 import onnx_ir as ir
 
+from nanoloom.graph.integer_convolutions import operands
 from nanoloom.graph.layout import DOMAIN
 from nanoloom.graph.shared_decisions import SharedDecisions
 from nanoloom.graph.types import is_static, shape_of
 from nanoloom.graph.value_origin import Origin
 from nanoloom.target.facts import Target
+from nanoloom.target.instructions.choose import dot_for, pair_products
 
 Shape: TypeAlias = tuple[int, ...]
 TILES = (2, 4)  # results along an axis
+LOST = {2: 2, 4: 6}  # bits of 32 that integers of a tile's results are too large by
 TAPS = 3
 GAIN = 0.9  # of the direct method's time that another one takes, at most
 BYTES = 6  # from memory in a cycle of one core
@@ -53,25 +60,79 @@ class Numbers:
     transforms: float = 1.2
 
 
+@dataclass(frozen=True)
+class Candidate:
+    """A convolution of x by w, channels last.  fits: a tile, by its sums."""
+
+    x: ir.Value
+    w: ir.Value
+    numbers: Numbers
+    fits: Callable[[int], bool] = lambda _: True
+
+
+Candidates = Callable[[ir.Node], Candidate | None]
+
+
+def of_floats(target: Target) -> Candidates:
+    lanes = target.lanes(32)
+    numbers = Numbers(lanes * target.vector.fma_per_cycle, lanes)
+
+    def candidate(node: ir.Node) -> Candidate | None:
+        if (node.domain, node.op_type) != (DOMAIN, "Conv"):
+            return None
+        x, w, *_ = node.inputs
+        if x is None or w is None or not x.dtype == w.dtype == ir.DataType.FLOAT:
+            return None
+        return Candidate(x, w, numbers)
+
+    return candidate
+
+
+def of_integers(target: Target) -> Candidates:
+    # Two numbers a lane, but an addition beside each instruction.
+    numbers = Numbers(
+        target.lanes(32) * target.vector.fma_per_cycle,
+        lanes=1, filters=2, image=2, result=4, kept=2, sums=2, transforms=1,
+    )  # fmt: skip
+    multiplies = pair_products(target) is not None
+
+    def candidate(node: ir.Node) -> Candidate | None:
+        found = operands(node) if multiplies else None
+        if found is None or dot_for(target, *found.signs) is not None:
+            return None
+
+        def fits(tile: int) -> bool:
+            (low, high), limit = found.extremes(), 1 << 31 - LOST[tile]
+            return -limit <= low and high < limit
+
+        return Candidate(found.x, found.w, numbers, fits)
+
+    return candidate
+
+
 def transform_convolutions(
-    graph: ir.Graph, target: Target, alike: SharedDecisions | None = None
+    graph: ir.Graph,
+    target: Target,
+    candidates: Candidates,
+    alike: SharedDecisions | None = None,
 ) -> None:
-    """Mark the convolutions of f32 that are faster by Winograd's method, in place.
+    """Mark the convolutions that are faster by Winograd's method, in place.
 
     alike: the samples that this graph is one of.
     """
+    found = {node: each for node in graph if (each := candidates(node)) is not None}
     if alike is None:
-        mark_all(graph, tiles_of(graph, target, lambda result: [result]))
+        mark_all(found, tiles_of(found, target, lambda result: [result]))
         return
     if alike.tiles is None:
-        alike.tiles = tiles_of(graph, target, of_any_batch)
-        alike.tiles_of_few = tiles_of(graph, target, of_few_pixels)
-    mark_all(graph, alike.tiles)
+        alike.tiles = tiles_of(found, target, of_any_batch)
+        alike.tiles_of_few = tiles_of(found, target, of_few_pixels)
+    mark_all(found, alike.tiles)
 
 
-def mark_all(graph: ir.Graph, tiles: Sequence[int | None]) -> None:
+def mark_all(nodes: Iterable[ir.Node], tiles: Sequence[int | None]) -> None:
     """Mark convolutions, each for its tile."""
-    for node, tile in zip(convolutions(graph), tiles, strict=True):
+    for node, tile in zip(nodes, tiles, strict=True):
         if tile is not None:
             node.attributes.add(ir.AttrInt64("winograd", tile))
 
@@ -88,55 +149,34 @@ def of_few_pixels(result: Shape) -> list[Shape]:
 
 
 def tiles_of(
-    graph: ir.Graph, target: Target, sizes: Callable[[Shape], Sequence[Shape]]
+    convolutions: Mapping[ir.Node, Candidate],
+    target: Target,
+    sizes: Callable[[Shape], Sequence[Shape]],
 ) -> tuple[int | None, ...]:
     """Of each convolution; None for one by the direct method.
 
     sizes: of the results that count, by a convolution's own.
     """
-    lanes = target.lanes(32)
-    numbers = Numbers(lanes * target.vector.fma_per_cycle, lanes)
 
-    def tile(node: ir.Node) -> int | None:
-        x, w, *_ = node.inputs
-        if x is None or w is None or not is_square(node, x, w):
+    def tile(node: ir.Node, found: Candidate) -> int | None:
+        if not is_square(node, found.x, found.w):
             return None
-        if not x.dtype == w.dtype == ir.DataType.FLOAT:
-            return None
-        results, channels = sizes(shape_of(node.outputs[0])), shape_of(w)[1]
-        return best_tile(results, channels, numbers, target, TILES)
+        results, channels = sizes(shape_of(node.outputs[0])), shape_of(found.w)[1]
+        tiles = list(filter(found.fits, TILES))
+        return best_tile(results, channels, found.numbers, target, tiles)
 
-    return tuple(map(tile, convolutions(graph)))
-
-
-def convolutions(graph: ir.Graph) -> list[ir.Node]:
-    return [node for node in graph if (node.domain, node.op_type) == (DOMAIN, "Conv")]
+    return tuple(tile(*each) for each in convolutions.items())
 
 
-def is_square(node: ir.Node, x: ir.Value | None, w: ir.Value | None) -> bool:
+def is_square(node: ir.Node, x: ir.Value, w: ir.Value) -> bool:
     """Whether a convolution of x has constant filters w, 3x3, stride 1, dense."""
-    if x is None or w is None or w.const_value is None or not is_static(x):
+    if w.const_value is None or not is_static(x):
         return False
     given = node.attributes
     steps = [given[name] for name in ("strides", "dilations") if name in given]
     plain = all(set(step.as_ints()) == {1} for step in steps)
     square = shape_of(w)[2:] == (TAPS, TAPS)
     return plain and square and Origin.of(node).int("group", 1) == 1
-
-
-def mark(
-    node: ir.Node,
-    filters: Sequence[int],
-    numbers: Numbers,
-    target: Target,
-    tiles: Sequence[int],
-) -> None:
-    """Let a channels-last convolution be computed in one of these tiles, if that is
-    faster.  filters: their shape."""
-    results = [shape_of(node.outputs[0])]
-    tile = best_tile(results, filters[1], numbers, target, tiles)
-    if tile is not None:
-        node.attributes.add(ir.AttrInt64("winograd", tile))
 
 
 def best_tile(

@@ -20,7 +20,6 @@ from nanoloom.kernels.contraction import analyse
 from nanoloom.kernels.group import Group, is_view
 from nanoloom.kernels.insert_in_place import (
     INSERT,
-    drops_ones,
     is_insertion,
     only_user,
 )
@@ -42,6 +41,7 @@ from nanoloom.kernels.linalg_query import (
 )
 from nanoloom.kernels.nest import alone
 from nanoloom.kernels.pad_op import Border, Read, border_around
+from nanoloom.kernels.regrouped_axes import drops_ones
 from nanoloom.mlir import ir
 from nanoloom.nest.footprint import footprint
 from nanoloom.nest.implicit_padding import may_be_implicit

@@ -23,12 +23,12 @@ from nanoloom.kernels.linalg_query import (
     is_fill,
     is_generic,
 )
-from nanoloom.kernels.tiled_shapes import groups_of, joins_tiles
+from nanoloom.kernels.regrouped_axes import COLLAPSE, drops_ones, groups_of, joins_axes
 from nanoloom.linalg.builder.pointwise import itself, pointwise
 from nanoloom.mlir import ir, named, tensor
 
 PART = "nanoloom.part"  # on an insertion
-INSERT, COLLAPSE = "tensor.insert_slice", "tensor.collapse_shape"
+INSERT = "tensor.insert_slice"
 LINE = 64  # bytes of a line of the cache
 MOST_COPIES = 2  # of a tensor's parts; a kernel each, where others write in place
 
@@ -90,7 +90,7 @@ class Insertion:
     def read(self, whole: ir.Value, kind: ir.Type) -> ir.Value:
         """The block as a tensor of this type.
 
-        Dimensions of 1 may be missing in it, or some be several, as of tiles.
+        Dimensions of 1 may be missing in it, or some be several.
         """
         shape = ir.RankedTensorType(kind).shape
         groups = groups_of(shape, self.sizes)
@@ -104,7 +104,7 @@ class Insertion:
         return tensor.ExpandShapeOp(kind, block, groups, [], list(shape)).result
 
     def write(self, value: ir.Value, whole: ir.Value) -> ir.Value:
-        """The larger tensor with this block, which may have the shape of tiles."""
+        """The larger tensor with this block, which may have more axes."""
         kind = ir.RankedTensorType(value.type)
         groups = groups_of(kind.shape, self.sizes)
         sizes = [prod(kind.shape[d] for d in group) for group in groups]
@@ -183,28 +183,21 @@ def insertion_user(value: ir.Value) -> Op | None:
 
 
 def uses_of(value: ir.Value) -> Iterator[ir.OpOperand]:
-    """Uses of a value, of it without extents of 1, or of the image that tiles are."""
+    """Uses of a value, of it without extents of 1, or with some axes as one."""
     for use in value.uses:
         user = use.owner.opview
-        if user.operation.name == COLLAPSE and (drops_ones(user) or joins_tiles(user)):
+        if user.operation.name == COLLAPSE and (drops_ones(user) or joins_axes(user)):
             yield from uses_of(user.operation.results[0])
         else:
             yield use
 
 
-def drops_ones(view: Op) -> bool:
-    """Whether a shape is another without some extents of 1."""
-    values = view.operation.operands[0], view.operation.results[0]
-    one, other = (ir.RankedTensorType(value.type).shape for value in values)
-    return [n for n in one if n != 1] == [n for n in other if n != 1]
-
-
 def source_of(op: Op) -> ir.Value:
-    """What an insertion inserts, with its extents of 1 or as tiles of an image."""
+    """What an insertion inserts, with its extents of 1, or with its axes apart."""
     value = op.operation.operands[0]
     while not isinstance(owner := value.owner, ir.Block):
         view = owner.opview
-        if owner.name != COLLAPSE or not (drops_ones(view) or joins_tiles(view)):
+        if owner.name != COLLAPSE or not (drops_ones(view) or joins_axes(view)):
             break
         value = owner.operands[0]
     return value
@@ -234,8 +227,8 @@ def part_of(value: ir.Value) -> Insertion | None:
 def mark_parts(module: ir.Module, *, tiles: bool) -> None:
     """Find the parts, and give each a source that can be one: a copy if need be.
 
-    tiles: whether tiles of an image are written where it lies, as they can be where
-    its strides are numbers: of others MLIR does not know that they are an image.
+    tiles: whether parts are written that have more axes, as tiles of an image have,
+    which they can be where strides are numbers: of others MLIR does not know it.
     """
     for op in named(module, INSERT):
         inside = op.operation.parent.name != "func.func"  # type: ignore[union-attr]
@@ -266,7 +259,10 @@ def is_made_for(op: Op, *, tiles: bool) -> bool:
     if owner.name == INSERT:
         return is_insertion(owner.opview) and may_be_inner(owner.opview, op)
     given = op.operation.operands[0]  # else a view of it: no block has made that
-    direct = given == source or (tiles and joins_tiles(given.owner.opview))  # type: ignore[union-attr]
+    users = (use.owner.opview for use in source.uses)
+    collapsed = (u for u in users if u.operation.name == COLLAPSE)
+    views = {u.operation.results[0] for u in collapsed if not drops_ones(u)}
+    direct = not views if given == source else tiles and views == {given}
     return direct and is_generic(owner.opview) and input_count(owner.opview) > 0
 
 

@@ -26,8 +26,8 @@ from nanoloom.kernels.linalg_query import (
     is_read_in_place,
     maps,
 )
+from nanoloom.kernels.regrouped_axes import matched
 from nanoloom.kernels.slices import SLICE, static
-from nanoloom.kernels.tiled_shapes import matched
 from nanoloom.linalg.builder.pointwise import pointwise
 from nanoloom.linalg.builder.reassociation import expand
 from nanoloom.mlir import arith, ir, linalg, tensor

@@ -15,7 +15,7 @@ from math import prod
 from nanoloom.kernels.fold_copies import set_maps
 from nanoloom.kernels.insert_in_place import reads_in_place
 from nanoloom.kernels.linalg_query import Op, are_in_place, maps
-from nanoloom.kernels.tiled_shapes import matched
+from nanoloom.kernels.regrouped_axes import matched
 from nanoloom.mlir import ir, named, run_pipeline, tensor
 
 EXPAND, SLICE = "tensor.expand_shape", "tensor.extract_slice"

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import Distribution, DistributionFinder
+from pathlib import Path
 
 NAME = "onnxruntime"
 OWN = "nanoloom.onnxruntime"
@@ -18,6 +20,8 @@ MODULES = (
     ".capi.onnxruntime_pybind11_state",
     ".capi.onnxruntime_inference_collection",
 )
+# What makes and changes models; clients read names of types from it.
+TOOLS = tuple(f"{NAME}.{name}" for name in ("transformers", "quantization", "tools"))
 METADATA = "Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
 
 
@@ -50,10 +54,21 @@ class Described(Distribution):
 
 
 class Finder(DistributionFinder):
-    """Finds no modules, but that package."""
+    """Finds that package, and the tools of the installed one, which are in Python."""
 
-    def find_spec(self, *_: object) -> None:
-        return None
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, *_: object
+    ) -> ModuleSpec | None:
+        del path
+        if not fullname.startswith(TOOLS):
+            return None
+        installed = PathFinder.find_spec(NAME)
+        if installed is None:
+            return None
+        inside = fullname.split(".")[1:-1]
+        folders = installed.submodule_search_locations or ()
+        places = [str(Path(folder, *inside)) for folder in folders]
+        return PathFinder.find_spec(fullname, places)
 
     def find_distributions(
         self, context: DistributionFinder.Context | None = None

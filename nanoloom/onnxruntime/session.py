@@ -46,6 +46,10 @@ class InferenceSession:
         self._options = sess_options or SessionOptions()
         self._options.require_known()
         warn_of(providers or ())
+        is_bytes = isinstance(path_or_bytes, bytes)
+        # Clients (optimum) read these, as ONNX Runtime calls them.
+        self._model_path = None if is_bytes else os.fspath(path_or_bytes)
+        self._model_bytes = path_or_bytes if is_bytes else None
         self._program = program_of(path_or_bytes, self._options)
         if isinstance(self._program, Program) and not is_open(self._program):
             self._program.variant_of(self._program.static_shapes(), {})

@@ -13,8 +13,11 @@ from nanoloom import __version__, manifest, sealed_files, trusted_files
 from nanoloom.errors import Error, refused
 from nanoloom.runtime import layout
 
-_close = ctypes.CDLL(None).dlclose
+_process = ctypes.CDLL(None)
+_close = _process.dlclose
 _close.argtypes = (ctypes.c_void_p,)
+# glibc keeps what is freed of small pieces until somebody asks for it.
+_trim = getattr(_process, "malloc_trim", None)
 _loads = itertools.count()
 _OWN_FILES = Path("/proc/self/fd")
 
@@ -39,6 +42,8 @@ class Code:
         handle = self._holders.pop()  # at once, whatever threads do meanwhile
         if handle and not sys.is_finalizing():
             _close(handle)
+            if _trim is not None:
+                _trim(0)
 
 
 def load(path: Path) -> tuple[Code, layout.Library]:

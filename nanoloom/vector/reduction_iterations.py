@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from nanoloom.mlir import ir, scf
 from nanoloom.vector.access import constant_of, index
+from nanoloom.vector.choose_instruction import cuts
 from nanoloom.vector.extents import is_next, is_same
 from nanoloom.vector.guard import Bounds
 from nanoloom.vector.guarded_operand import GuardedOperand
-from nanoloom.vector.sdot import cuts
 from nanoloom.vector.software_pipelining import ROLLED, sums
 from nanoloom.vector.value_cache import ValueCache
 

@@ -18,14 +18,15 @@ from nanoloom.nest.extent import ONE, Lanes
 from nanoloom.vector import inlined_producers as producers
 from nanoloom.vector.access import Access, Operand, add, index
 from nanoloom.vector.body import VectorBody, gathers, read, takes_any
+from nanoloom.vector.choose_instruction import in_groups, summed
 from nanoloom.vector.extents import size
 from nanoloom.vector.guarded_operand import GuardedOperand
+from nanoloom.vector.instruction_steps import InstructionSteps
 from nanoloom.vector.lane_values import LaneValue, Uniform, Vector
 from nanoloom.vector.loop_partition import at_ends, limits, points_at_steps
 from nanoloom.vector.operand_loads import load_operand
 from nanoloom.vector.reduction_iterations import in_rounds, looped
 from nanoloom.vector.scalable_gather import Strided
-from nanoloom.vector.sdot import SeveralSteps, in_groups, summed
 from nanoloom.vector.sliding_window_reuse import shared_operand, written_out
 from nanoloom.vector.tile_points import Point, Step
 from nanoloom.vector.value_cache import ValueCache
@@ -44,11 +45,10 @@ class RegisterTile:
     vectors. masks: of these, by their numbers. starts: the number that each output
     starts from, None to read it. fuses: products are added in one rounding. ahead:
     dimensions loaded a round ahead. sources: of inputs, by number, what computes them
-    at the tile. dots: what adds several steps of a sum at once. near: places of lanes
-    are counted in 32 bits. halves: types of 16 bits whose products the target adds to
-    f32. partial: vectors of a known width can be loaded in part. guarded: what a pad
-    reads. early: points are written between products. reuses: steps of sums are in the
-    order of places read.
+    at the tile. steps: several of a sum at once. near: places of lanes are counted
+    in 32 bits. halves: types of 16 bits whose products the target adds to f32. partial:
+    vectors of a known width can be loaded in part. guarded: what a pad reads. early:
+    points are written between products. reuses: steps of sums follow places read.
     """
 
     block: ir.Block
@@ -65,7 +65,7 @@ class RegisterTile:
     fuses: bool
     ahead: frozenset[int]
     sources: Mapping[int, producers.InlinedProducer]
-    dots: SeveralSteps | None
+    steps: InstructionSteps | None
     near: bool
     halves: frozenset[str]
     partial: bool

@@ -34,7 +34,7 @@ def shared_operand(strip: RegisterTile, dims: list[int]) -> Operand | None:
     across = strip.kinds[strip.dim] == "reduction"
     if any(isinstance(x, GuardedOperand) for x in strip.inputs):
         return None  # whose sums have bounds
-    if across or strip.dots or not all(is_written_out(strip, dim) for dim in dims):
+    if across or strip.steps or not all(is_written_out(strip, dim) for dim in dims):
         return None
     for x in strip.inputs:
         places = [] if x.is_scalar else [dims_of(e) for e in x.indexing.results]

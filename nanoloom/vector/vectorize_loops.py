@@ -28,6 +28,7 @@ from nanoloom.target.tail_forms import MASKED_REMAINDER, SCALAR_REMAINDER
 from nanoloom.vector import combiner, scalable_transpose
 from nanoloom.vector.access import Operand, index
 from nanoloom.vector.body import gathers, is_vectorizable
+from nanoloom.vector.choose_instruction import required_steps
 from nanoloom.vector.compute_at_tile import compute_at_tile
 from nanoloom.vector.full_vectors import (
     are_stored,
@@ -40,7 +41,6 @@ from nanoloom.vector.reduction_init import fill_of, number_of
 from nanoloom.vector.reductions import reduce_along
 from nanoloom.vector.register_tile import RegisterTile
 from nanoloom.vector.require_vectors import require_taken, require_vectors
-from nanoloom.vector.sdot import dot_steps
 from nanoloom.vector.software_pipelining import refuse_inner
 from nanoloom.vector.stationary import block
 from nanoloom.vector.stationary.dot_products import dot_along
@@ -126,7 +126,7 @@ class Loops(RegisterTile):
     of what lies across, None for single numbers; stays: what the order of all points
     follows (vectorize.py).  form: of the loop over vectors; by_places: whether its
     masks are made of where it is and where it ends, as one instruction of SVE does.
-    dot: the instruction that multiplies bytes and adds four neighbours, where stays.
+    dot: the instruction that multiplies and adds neighbours, where stays.
     joint: sums along vectors that are reduced together.
     """
 
@@ -189,7 +189,7 @@ class Loops(RegisterTile):
             dot_along(op, plan, target),
             plan.joint,
         )
-        return replace(made, dots=dot_steps(op, plan, made, target))
+        return replace(made, steps=required_steps(op, plan, made, target))
 
     @property
     def begins_once(self) -> bool:

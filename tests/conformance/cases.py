@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -15,6 +17,9 @@ from onnx import numpy_helper
 from onnx.backend.test.case.test_case import TestCase
 from onnx.backend.test.loader import load_model_tests
 
+from nanoloom.cache import Cache, digest
+
+KEPT = Cache(Path(__file__).parents[2] / ".pytest_cache" / "node_tests", 1 << 28)
 RANDOM = frozenset({"Bernoulli", "RandomUniformLike"})
 # Where all the terms of a sum cancel, the answers hold their own f32 rounding noise.
 TRANSFORMS = frozenset({"DFT", "STFT"})
@@ -23,10 +28,21 @@ Evaluate = Callable[[onnx.ModelProto, Mapping[str, np.ndarray]], list[np.ndarray
 
 @cache
 def cases() -> dict[str, TestCase]:
-    """Every node test by its name."""
+    """Every node test by its name.
+
+    ONNX computes all answers to tell even the names, for seconds in every process that
+    collects tests: they are kept.
+    """
+    versions = [x.__version__ for x in (onnx, np, ml_dtypes)]
+    name = digest.of("node tests", sys.version, *versions)
+    kept = KEPT.get(name)
+    if kept is not None:
+        return pickle.loads(kept)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return {case.name: case for case in load_model_tests(kind="node")}
+        found = {case.name: case for case in load_model_tests(kind="node")}
+    KEPT.put(name, pickle.dumps(found))
+    return found
 
 
 def as_array(value: object) -> np.ndarray:

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from nanoloom.graph.integer_sums import Formula, is_sum, produces
-from nanoloom.graph.lookup_tables import BITS
+from nanoloom.graph.integer_sums import Formula, produces
+from nanoloom.graph.lookup_tables import maps_bytes
+from nanoloom.graph.quantization import BITS
 from tests.graph.models import operators, optimized, proto
 from tests.linalg.harness import evaluate
 
@@ -91,7 +92,7 @@ def test_most_random_scales_have_a_formula() -> None:
 def test_a_formula_that_misses_a_pair_is_not_taken() -> None:
     graph = optimized(model("uint8", "uint8", "uint8", (0.0371, 0.0532, 0.0713)))
     (node,) = graph
-    assert is_sum(node)
+    assert maps_bytes(node)
     given = node.attributes
     by_a, by_b, start = (
         np.float32(given[word].as_float()) for word in ("by_a", "by_b", "start")
@@ -109,6 +110,7 @@ STAY = {
     "three numbers": "a = Add(d, e) f = Add(a, d)",
     "a product": "f = Mul(d, e)",
     "a function behind": "a = Add(d, e) f = Tanh(a)",
+    "a function in front": "a = Relu(d) f = Add(a, e)",
     "a number each": "a = Add(d, e) f = Add(a, each)",
 }
 

@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import nanoloom
-from nanoloom.graph.integer_winograd import PLACES
+from nanoloom.graph.integer_convolutions import PLACES
 from nanoloom.graph.stage import optimize
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.options import CompileOptions

@@ -9,7 +9,7 @@ import onnx_ir as ir
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from nanoloom.graph.lookup_tables import BITS
+from nanoloom.graph.quantization import BITS
 from tests.graph.models import operators, optimized, proto
 from tests.linalg.harness import evaluate
 

@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from nanoloom.graph.integer_winograd import PLACES
+from nanoloom.graph.integer_convolutions import PLACES
 from nanoloom.graph.nchw_int8_conv import FROM_PLANES
 from nanoloom.graph.stage import optimize
 from nanoloom.linalg.operators import OPERATORS

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nanoloom.kernels.tiled_shapes import groups_of
+from nanoloom.kernels.regrouped_axes import groups_of
 from nanoloom.linalg.products.winograd import winograd
 from nanoloom.linalg.reductions.pooling import pool
 from nanoloom.target import Target
@@ -115,3 +115,40 @@ def test_groups() -> None:
     assert groups_of((2, 4, 3, 4, 5), (1, 8, 12, 5)) == [[0, 1], [2, 3], [4]]
     assert groups_of((1, 4, 3, 4, 5), (4, 12, 5)) == [[0, 1], [2, 3], [4]]
     assert groups_of((2, 4, 4, 5), (8, 4, 5)) == [[0, 1], [2], [3]]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_parts_with_axes_joined(seed: int) -> None:
+    """A sum, a product or points write a block of a larger tensor through a shape in
+    which some of its axes are apart; nothing is copied."""
+    r = np.random.default_rng([29, seed])
+    shape = tuple(int(n) for n in r.integers(2, 7, 4))
+    groups = [[[0], [1, 2], [3]], [[0, 1], [2, 3]], [[0], [1, 2, 3]], [[0, 1, 2], [3]]]
+    joined = tuple(int(np.prod([shape[d] for d in g])) for g in groups[seed % 4])
+    low, high = (r.integers(0, 4, len(joined)).tolist() for _ in range(2))
+    x = r.integers(-4, 5, (*shape[:2], 5)).astype(np.float32)
+    w = r.integers(-4, 5, (5, *shape[2:])).astype(np.float32)
+    y = np.einsum("abk,kcd->abcd", x, w)
+    kind = ("product", "sum", "points")[seed % 3]
+
+    def make(b: Any, x: Any) -> Any:
+        if kind == "product":
+            made = b.einsum("abk,kcd->abcd", x, b.constant(w))
+        elif kind == "sum":
+            every = b.elementwise(lambda s: s * 2, x)
+            made = b.reduce(lambda s, t: s + t, every, [4], 0, keepdims=False)
+        else:
+            made = b.elementwise(lambda s: s * 2, x)
+        made = b.elementwise(lambda s: s.maximum(0), made)
+        return b.pad(b.reshape(made, joined), low, [n + 1 for n in high], 3)
+
+    given = {"product": x, "sum": np.stack([y, y + 1], 4), "points": y}[kind]
+    exact = {"product": y, "sum": 4 * y + 2, "points": 2 * y}[kind].clip(0)
+    sides = [(a, n + 1) for a, n in zip(low, high, strict=True)]
+    right = np.pad(exact.reshape(joined), sides, constant_values=3)
+    program = program_of(make, given)
+    names = [call.kernel for call in program.calls]
+    assert len(names) == 2 and "border" in names[0], names
+    for target in targets():
+        (result,) = executable(program, target)(given)
+        assert (result == right).all() and (right != 3).any()

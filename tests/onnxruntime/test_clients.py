@@ -128,3 +128,27 @@ def test_clients_stay_as_they_are(tmp_path: Path) -> None:
     assert (
         "none.py: no such file; usage: python -m nanoloom.onnxruntime" in failed.stderr
     )
+
+
+TOOLS = """
+import onnxruntime
+from onnxruntime.quantization import QuantType
+
+session = onnxruntime.InferenceSession(__import__("sys").argv[1])
+print(onnxruntime.InferenceSession.__module__, QuantType.QInt8.name)
+print(session._model_path == __import__("sys").argv[1])
+"""
+
+
+def test_tools_are_those_of_the_installed_package(tmp_path: Path) -> None:
+    """They are Python, and see nanoloom's sessions."""
+    client = tmp_path / "client.py"
+    client.write_text(TOOLS)
+    command = [sys.executable, "-m", "nanoloom.onnxruntime", str(client)]
+    made = subprocess.run(
+        [*command, clients.pair(tmp_path)], capture_output=True, text=True, check=True
+    )
+    assert made.stdout.splitlines() == [
+        "nanoloom.onnxruntime.session QInt8",
+        "True",
+    ]

@@ -278,7 +278,9 @@ def test_another_version_is_refused(
     path = in_process(tmp_path, cache, 2)
     made = layout.VERSION
     monkeypatch.setattr(layout, "VERSION", 99)
-    with pytest.raises(Error, match=rf"another version .* format {made}; .* format 99;"):
+    with pytest.raises(
+        Error, match=rf"another version .* format {made}; .* format 99;"
+    ):
         Library(path)
 
 

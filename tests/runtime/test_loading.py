@@ -70,6 +70,21 @@ def test_code_goes_with_its_last_owner(tmp_path: Path, cache: Cache) -> None:
     assert str(path) not in maps()
 
 
+def test_what_is_freed_goes_back_to_the_system(
+    tmp_path: Path, cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the last owner of the code, not before."""
+    asked: list[int] = []
+    gc.collect()  # of other tests' libraries
+    monkeypatch.setattr(loading, "_trim", asked.append)
+    library = Library(in_process(tmp_path, cache, 5))
+    instance = library.create(1, aligned(np.ones(15, np.float32)))
+    del library
+    assert asked == []
+    del instance
+    assert asked == [0]
+
+
 def test_code_outlives_a_cycle_of_its_owners(tmp_path: Path, cache: Cache) -> None:
     path = in_process(tmp_path, cache, 5)
     before = set(os.listdir("/proc/self/task"))

@@ -55,7 +55,7 @@ def test_the_chosen_schedule_is_the_first_of_several() -> None:
 def test_blocks_change_and_the_register_tile_stays() -> None:
     kernel = kernel_of(product(1000, 64, 512))
     chosen = choose(kernel.nest, host())
-    others = list(other_blocks(chosen, kernel.nest))
+    others = list(other_blocks(chosen, kernel.nest, host()))
     tile = [d for d in chosen.directives if isinstance(d, Tile)][-1]
     assert others and any(isinstance(d, Nanokernel) for d in chosen.directives)
     for other in others:

@@ -11,7 +11,9 @@ from nanoloom.schedule.language import (
     ALL,
     ComputeAt,
     Directive,
+    InitWithAddend,
     Parallel,
+    ReuseWindow,
     Schedule,
     Unroll,
     UnrollAndJam,
@@ -56,7 +58,7 @@ def test_sums_go_from_registers_to_registers() -> None:
     """One vector of bias for a column's three rows; nothing but the results is
     written."""
     target = by_name("x86-64-v3")
-    words = at_tile(target, *BIASED)
+    words = (*at_tile(target, *BIASED), InitWithAddend("c"))
     program = kernels(biased(6, 5, 16))
     check_text(
         stage_text(program, "vector", target, script=Schedule(words)),
@@ -79,7 +81,8 @@ def test_sums_go_from_registers_to_registers() -> None:
 def test_a_task_keeps_nothing_in_memory() -> None:
     """Zeros, sums and bias have one buffer in turn: who came before needs no number."""
     target = by_name("x86-64-v3")
-    words = (Parallel("y", (6, 0), ALL), *at_tile(target, *BIASED))
+    tile = at_tile(target, *BIASED)
+    words = (Parallel("y", (6, 0), ALL), *tile, InitWithAddend("c"))
     text = stage_text(
         kernels(biased(25, 5, 16)), "vector", target, script=Schedule(words)
     )
@@ -176,6 +179,7 @@ def test_neighbours_share_what_is_read() -> None:
         UnrollAndJam("made", "x", 2),
         Unroll("made", "u"),
         Unroll("made", "v"),
+        ReuseWindow("made"),
     )
     program = kernels(computation(made))
     text = stage_text(program, "vector", target, script=Schedule(words))

@@ -19,6 +19,7 @@ from nanoloom.schedule.language import (
     Parallel,
     Schedule,
     Split,
+    Stack,
     Tile,
     Unroll,
     UnrollAndJam,
@@ -85,7 +86,9 @@ def test_the_script_says_so() -> None:
 
 def test_it_is_copied_in_front_of_the_loop() -> None:
     program = kernels(product(9, 7, 32))
-    text = stage_text(program, "vector", AVX2, script=words(16, Hoist("c", 1, "io")))
+    text = stage_text(
+        program, "vector", AVX2, script=words(16, Hoist("c", 1, "io"), Stack(4096))
+    )
     check_text(
         text,
         """

@@ -25,6 +25,7 @@ from nanoloom.schedule.language import (
     Nanokernel,
     Parallel,
     Schedule,
+    Stack,
     TransposeInRegisters,
     UnrollAndJam,
     Vectorize,
@@ -179,6 +180,7 @@ def test_one_number_decides_about_tiles_and_vectors() -> None:
         Vectorize("y", "j", Lanes(4, scalable=True)),
         ComputeAt("s", "y", "j"),
         ComputeAt("fill", "y", "j"),
+        Stack(16384),
     )
     script = Schedule(words).to_transform(kernel.nest)
     for lanes in (4, 8):

@@ -10,8 +10,10 @@ import pytest
 from nanoloom.errors import Error
 from nanoloom.nest.extent import Lanes
 from nanoloom.nest.index import Index
+from nanoloom.notation.functions_table import BFLOAT16
 from nanoloom.schedule.dataflow.dataflow import Dataflow, parse
 from nanoloom.schedule.language import (
+    Instruction,
     Reorder,
     Schedule,
     Stationary,
@@ -25,6 +27,7 @@ from tests.filecheck import check_text
 from tests.notation.programs import kernels
 from tests.schedule.dataflow.layers import BLOCKED, DEPTHWISE, GROUPED, Case
 from tests.vector.kernel_harness import Side, backwards, executable, stage_text
+from tests.vector.nanokernel.reference import machine
 
 AVX2 = by_name("x86-64-v3")
 FLOWS = (
@@ -94,6 +97,21 @@ def test_each_layer(case: Case, flow: str) -> None:
 @pytest.mark.parametrize("kind", ["plain", BLOCKED])
 def test_integers_are_exact(kind: str, flow: str) -> None:
     check(Case((9, 12), (3, 3), 19, 17, (2, 2), kind=kind, dtype=np.int8), flow)
+
+
+@pytest.mark.parametrize("flow", FLOWS)
+def test_pairs_of_bf16(flow: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A register is full of numbers; channels that are no whole ones are masked."""
+    target = machine("znver4", monkeypatch)
+    case = Case((9, 12), (3, 3), 77, 6, kind=BLOCKED, dtype=BFLOAT16)
+    program, given = kernels(case.written()), case.draw()
+    (kernel,) = program.kernels.values()
+    schedule = parse(flow).schedule_of(kernel.nest, target)
+    assert Instruction("made", "vdpbf16ps") in schedule.directives
+    script = schedule.to_transform(kernel.nest)
+    (got,) = executable(program, target, script)(*given, order=backwards)
+    right = case.right(*given)
+    assert (abs(got - right) <= case.bound(*given)).all() and right.any()
 
 
 @pytest.mark.parametrize("flow", FLOWS)

@@ -23,6 +23,7 @@ from nanoloom.schedule.language import (
     Parallel,
     Schedule,
     SplitReduction,
+    Stack,
     StoreAt,
     Tile,
     UnrollAndJam,
@@ -202,10 +203,10 @@ def test_in_registers_where_it_is_computed_at_the_tile() -> None:
 def test_in_memory_where_it_could_be_in_registers() -> None:
     program = kernels(product(7, 9, 70))
     (kernel,) = program.kernels.values()
-    schedule = Schedule((Parallel("y", (3, 0), ALL), StoreAt("c", "task")))
+    schedule = Schedule((Parallel("y", (3, 0), ALL), StoreAt("c", "task"), Stack(4096)))
     vectors = stage_text(program, "vector", AVX2, script=schedule)
     assert "alloca" in vectors
-    kept = Schedule(at_tile(3, StoreAt("c", "task")))
+    kept = Schedule((*at_tile(3, StoreAt("c", "task")), Stack(4096)))
     script = kept.to_transform(kernel.nest)
     assert '"nanoloom.at_tile"(%c_' not in script
     assert "alloca" in stage_text(program, "vector", AVX2, script=kept)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import onnx_ir as ir
 
 from nanoloom.graph.data_dependent.count import COUNT, Size
-from nanoloom.graph.data_dependent.integer_bounds import MOST, known_ints
+from nanoloom.graph.data_dependent.integer_bounds import MOST
 from nanoloom.graph.data_dependent.node_builder import Maker
+from nanoloom.graph.layout_effects import is_tensor_op
+from nanoloom.graph.movement_origin import read_by
 from nanoloom.graph.types import is_static, shape_of
-
-MOVES = ("Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze")
 
 
 def target_of(m: Maker, numbers: ir.Value) -> list[Size] | None:
@@ -52,29 +50,12 @@ def moved(value: ir.Value, i: int) -> tuple[ir.Value, int] | None:
     node = value.producer()
     if node is None or any(x is None or not is_static(x) for x in node.inputs):
         return None
-    rows = [x for x in node.inputs if x is not None]
-    if not rows or len(shape_of(rows[0])) > 1:
+    step = read_by(value, (i,)[: len(shape_of(value))])
+    if is_tensor_op(node, {"Cast"}) and node.inputs[0] is not None:
+        step = node.inputs[0], (i,)
+    if not isinstance(step, tuple) or len(shape_of(step[0])) > 1:
         return None
-    first, extent = rows[0], max(1, *shape_of(rows[0]), 1)
-    if node.op_type in MOVES:
-        is_whole = first.dtype is not None and first.dtype.is_integer()
-        return (first, i) if is_whole else None
-    if node.op_type == "Concat":
-        return part_of(rows, i)
-    known = known_ints(rows[1]) if len(rows) > 1 else None
-    if known is None or len(rows) > 4:
+    source, places = step
+    if source.dtype is None or not source.dtype.is_integer():
         return None
-    if node.op_type == "Gather" and len(known) > i:
-        return first, known[i] % extent
-    if node.op_type == "Slice" and len(known) == 1:
-        return first, i + known[0] % extent
-    return None
-
-
-def part_of(rows: Sequence[ir.Value], i: int) -> tuple[ir.Value, int]:
-    """Which of the rows that are joined holds a number, and where."""
-    for row in rows[:-1]:
-        if i < shape_of(row)[0]:
-            return row, i
-        i -= shape_of(row)[0]
-    return rows[-1], i
+    return source, next((p for p in places if isinstance(p, int)), 0)

@@ -35,7 +35,7 @@ PARTS_APART = 1.12  # a pixel's channels lie an image apart, without windows
 # columns.  More pages are read in turns than a core translates at once.
 PAGE, PAGES_APART, PANEL = 4096, 1.2, 4
 FEW = 4  # channels of an image that are read at once, for all taps
-TRANSLATED = 96  # pages at once
+TRANSLATED = 96  # channels, in a page each: more take longer
 PLANES = 1.05  # vectors of pixels: what costs the same keeps channels last
 BLOCKS = 1.05  # of channels: a register tile goes over two axes of them
 TURNED = 1.2  # cycles for an element that is written in another order

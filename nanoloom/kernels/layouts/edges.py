@@ -33,8 +33,8 @@ from nanoloom.kernels.linalg_query import (
     map_dims,
     maps,
 )
+from nanoloom.kernels.regrouped_axes import matched
 from nanoloom.kernels.slices import SLICE
-from nanoloom.kernels.tiled_shapes import matched
 from nanoloom.mlir import ir, operations
 
 PLACED = {"linalg.index", "tensor.extract"}

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from nanoloom.linalg.builder.builder import Builder
-from nanoloom.linalg.builder.indexing import take
+from nanoloom.linalg.builder.indexing import map_generic, position, take
 from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.scalar import Scalar, select
 from nanoloom.linalg.builder.tensor import Tensor
 
 Widths = tuple[list[int], list[int]]
@@ -26,12 +27,10 @@ def pad(b: Builder, node: Node) -> Tensor:
         return around(b, x, low, high, fill(b, node, x))
     if mode not in MODES:
         raise node.unsupported(f"mode {mode}", "use constant, reflect, edge or wrap")
-    for axis, (before, after) in enumerate(zip(low, high, strict=True)):
-        if before or after:
-            if x.shape[axis] == 0:
-                raise node.unsupported(f"axis {axis} is empty: nothing to pad with")
-            x = mirror(b, x, axis, before, after, mode)
-    return x
+    empty = [d for d, n in enumerate(x.shape) if n == 0 and low[d] + high[d]]
+    if empty:
+        raise node.unsupported(f"axis {empty[0]} is empty: nothing to pad with")
+    return continued(b, x, low, high, mode)
 
 
 def widths(node: Node, rank: int) -> Widths:
@@ -70,26 +69,67 @@ def around(
     return b.insert(x, b.broadcast_to(value, shape), low)
 
 
-def mirror(
-    b: Builder, x: Tensor, axis: int, before: int, after: int, mode: str
+def continued(
+    b: Builder, x: Tensor, low: Sequence[int], high: Sequence[int], mode: str
 ) -> Tensor:
-    """One axis continued at both ends by its own elements."""
-    size = x.shape[axis]
-    places = np.pad(np.arange(size), (before, after), mode=mode)  # type: ignore[call-overload]
-    front, behind = places[:before], places[before + size :]
-    parts = [rows(b, x, axis, front), x, rows(b, x, axis, behind)]
-    return b.concat([part for part in parts if part.shape[axis]], axis)
+    """Axes continued at both ends by their own elements, read where these are."""
+    for axis, size in enumerate(x.shape):
+        widths = low[axis], high[axis]
+        if mode != "edge" and max(widths) > size - (
+            mode == "reflect"
+        ):  # more than once
+            every = np.pad(np.arange(size), widths, mode=mode)  # type: ignore[call-overload]
+            x = take(b, x, every, axis)
+            low, high = (
+                [0 if d == axis else n for d, n in enumerate(side)]
+                for side in (low, high)
+            )
+    sides = [*zip(low, x.shape, high, strict=True)]
+    if not any((*low, *high)):
+        return x
+    if not any((*low[:-1], *high[:-1])):
+        return row_ends(b, x, low[-1], high[-1], mode)
+    source = b.value(x)
+
+    def body() -> Scalar:
+        at = [inside(d, *side, mode) for d, side in enumerate(sides)]
+        return b.load(source, x.dtype, at)
+
+    return map_generic(b, [sum(side) for side in sides], x.dtype, [], body)
 
 
-def rows(b: Builder, x: Tensor, axis: int, places: np.ndarray) -> Tensor:
-    """Those at some places, out of the shortest part of an axis that has them.
+def row_ends(b: Builder, x: Tensor, before: int, after: int, mode: str) -> Tensor:
+    """Rows continued at their ends: what is between is copied as it lies, twice as fast
+    as number by number.
 
-    Places in that part are the same for any size of x: only where it begins differs.
+    Ends come of the shortest part of a row that has them.  Places in that part are the
+    same for any size of x: only where it begins differs.
     """
-    first, last = (int(places.min()), int(places.max())) if places.size else (0, 0)
-    starts = [first if d == axis else 0 for d in range(x.rank)]
-    shape = [last + 1 - first if d == axis else n for d, n in enumerate(x.shape)]
-    return take(b, b.slice(x, starts, shape), places - first, axis)
+    size, axis = x.shape[-1], x.rank - 1
+    places = np.pad(np.arange(size), (before, after), mode=mode)  # type: ignore[call-overload]
+    parts: list[Tensor] = []
+    for here in (places[:before], None, places[before + size :]):
+        if here is None:
+            parts.append(x)
+        elif here.size:
+            first = int(here.min())
+            shape = [*x.shape[:-1], int(here.max()) + 1 - first]
+            part = b.slice(x, [0] * axis + [first], shape)
+            parts.append(take(b, part, here - first, axis))
+    return b.concat(parts, axis)
+
+
+def inside(axis: int, before: int, size: int, after: int, mode: str) -> Scalar:
+    """Which element of an axis is at a place of the continued one."""
+    at = position(axis) - before if before else position(axis)
+    if mode == "edge":
+        at = at.maximum(0) if before else at
+        return at.minimum(size - 1) if after else at
+    if mode == "wrap":
+        at = select(at < 0, at + size, at) if before else at
+        return select(at >= size, at - size, at) if after else at
+    at = at.maximum(-at) if before else at
+    return at.minimum(-at + 2 * (size - 1)) if after else at
 
 
 def crop(b: Builder, x: Tensor, low: Sequence[int], high: Sequence[int]) -> Tensor:

@@ -7,7 +7,7 @@ up for what its place is then too large by, so that all of y is D^2 times too la
 being the least common multiple of G's denominators: 2 for tiles of 2 x 2, 24 for 4 x 4.
 Sums wrap, which leaves them exact modulo 2^32.  There the odd part of D has an inverse:
 A is multiplied by it.  The even part, 2^bits, is shifted out, and y is left where it
-has so many bits less than 32: graph/integer_winograd.py sees to it.
+has so many bits less than 32: graph/winograd.py sees to it.
 
 V and U have 16 bits, for the numbers of a row of B without their signs are at most 10
 together, those of G at most 7: 255 * 10^2 and 255 * 7^2 fit.

@@ -11,7 +11,7 @@ from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
 from nanoloom.nest.taps import Window
 from nanoloom.target.facts import Target
-from nanoloom.target.instructions.choose import bytes_dot
+from nanoloom.target.instructions.choose import plain_dot
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,12 @@ class Layer:
 
     def bits(self, target: Target) -> int:
         """Of a number that fills a lane: of a sum, or of an operand where
-        an instruction multiplies bytes and adds up four neighbours."""
+        an instruction multiplies and adds up neighbours."""
         total = bits(self.stage.writes[0].element)
         axis = self.stage.axis(self.vectors)
         summed = axis is not None and axis.is_reduction and total == bits("i32")
         one, other = (x.element for x in self.stage.reads)
-        dots = summed and bytes_dot(target, one, other) is not None
+        dots = summed and plain_dot(target, one, other) is not None
         return bits(one) if dots else total
 
     def steps(self, anchor: str) -> Window:

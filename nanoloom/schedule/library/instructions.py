@@ -3,7 +3,7 @@
     sums[c] += a[k] * b[k, c] + ... + a[k + 3] * b[k + 3, c]
 
 Of vectors of any width along the columns, one of products of rows, of two rows at once,
-or of numbers of a row in lanes; of vectors along the sum, one of bytes.
+or of numbers of a row in lanes; of vectors along the sum, one of neighbours.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from nanoloom.nest.contraction import bits
 from nanoloom.nest.extent import Lanes
 from nanoloom.nest.index import Access
 from nanoloom.nest.loop import How, Loop, Placement
@@ -24,12 +23,10 @@ from nanoloom.schedule.language import Directive, Instruction, Pack, Stationary
 from nanoloom.target.facts import Target
 from nanoloom.target.instructions.aarch64 import LANE_PRODUCT
 from nanoloom.target.instructions.choose import (
-    MATRIX_ROWS,
-    bytes_dot,
-    scalable_dot,
-    scalable_matrix,
+    plain_dot,
+    scalable_uses,
 )
-from nanoloom.target.instructions.instruction import LANE
+from nanoloom.target.instructions.instruction import BITS, LANE
 
 
 def instruction_of(
@@ -38,26 +35,26 @@ def instruction_of(
     """The directive for a stage of a nest behind some words, if there is one."""
     stage, placement = nest.stage(name), nest.placement(name)
     vectors = [x for x in placement.loops if x.how is How.VECTOR]
-    if not vectors or placement.by is not None or not adds_products(stage):
+    stays = any(isinstance(x, Stationary) and x.stage == name for x in words)
+    other = placement.by is not None and not stays  # it has an instruction of its own
+    if not vectors or other or not adds_products(stage):
         return []
     lanes = vectors[-1].trips
     assert isinstance(lanes, Lanes), "vectors have lanes"
     found = ""
     if vectors[-1].is_reduction:
-        if any(isinstance(x, Stationary) and x.stage == name for x in words):
-            found = along_sum(stage, lanes, target)
-    elif lanes.scalable:
+        found = along_sum(stage, lanes, target) if stays else ""
+    elif lanes.scalable and not stays:
         packs = {x.argument: x for x in words if isinstance(x, Pack) and not x.bits}
         found = Columns.of(nest, placement, lanes, packs).instruction(target)
     return [Instruction(name, found)] if found else []
 
 
 def along_sum(stage: Statement, lanes: Lanes, target: Target) -> str:
-    """Of bytes that fill registers along their sum."""
-    if lanes.scalable or lanes.count % target.lanes(bits("u8")):
-        return ""
-    use = bytes_dot(target, *(read.element for read in stage.reads))
-    return "" if use is None else use.dot.name
+    """Of numbers that fill registers along their sum."""
+    use = plain_dot(target, *(read.element for read in stage.reads))
+    whole = use is not None and not lanes.count % target.lanes(BITS[use.dot.right])
+    return use.dot.name if use is not None and whole and not lanes.scalable else ""
 
 
 @dataclass(frozen=True)
@@ -92,31 +89,19 @@ class Columns:
         same = [self.axis not in read.axes for read in self.stage.reads]
         if True not in same:
             return ""
-        left = same.index(True)
-        types = (self.stage.reads[n].element for n in (left, 1 - left))
-        one, other = types
-        use, pair = (
-            scalable_dot(target, one, other),
-            scalable_matrix(target, one, other),
-        )
-        grouped = is_along(self.stage.reads[left], self.deepest)
-        right = self.stage.reads[1 - left]
-        lies = is_along(right, self.axis)
-        if grouped and self.in_groups(
-            right, MATRIX_ROWS * (use.dot.group if use else 1)
-        ):
-            fits = pair is not None and not self.lanes.count % (pair.dot.bits // LANE)
-            return pair.dot.name if pair is not None and fits else ""
-        if use is None:
-            return (
-                LANE_PRODUCT.name if grouped and lies and self.in_lanes(target) else ""
-            )
-        group, wide = use.dot.group, use.dot.bits // LANE
-        woven = self.in_groups(right, group)
-        if not grouped or not (woven or lies):
+        reads, left = self.stage.reads, same.index(True)
+        right = reads[1 - left]
+        if not is_along(reads[left], self.deepest):
             return ""
-        whole = not self.lanes.count % (wide if woven else wide * group)
-        return use.dot.name if whole and (woven or not self.steps % group) else ""
+        lies = is_along(right, self.axis)
+        for use in scalable_uses(target, reads[left].element, right.element):
+            dot = use.dot
+            woven = self.in_groups(right, dot.steps)
+            by_registers = lies and dot.rows == 1 and not self.steps % dot.steps
+            wide = dot.bits // LANE * (1 if woven else dot.steps)
+            if (woven or by_registers) and not self.lanes.count % wide:
+                return dot.name
+        return LANE_PRODUCT.name if lies and self.in_lanes(target) else ""
 
     def in_groups(self, right: Access, group: int) -> bool:
         """Whether so many steps of each column lie together in a packed operand."""

@@ -5,6 +5,8 @@ Source: Arm's A64 reference (DDI 0602).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from nanoloom.target.instructions import meanings
 from nanoloom.target.instructions.instruction import (
     BITS,
@@ -67,9 +69,12 @@ MATRICES = (
     _matrix("bfmmla", "bf16", "bf16 bf16 f32", "fmmla.nxv4f32.nxv8bf16"),
     _matrix("fmmla", "f32mm", "f32 f32 f32", "fmmla.nxv4f32.nxv4f32"),
 )
-LANE_PRODUCT = instruction(
-    "fmla", "sve", f"{SVE}fmla.lane.nxv4f32", "f32*4 <- f32*4 f32*4 f32*4 i32",
-    meanings.lane_product, QUAD, scalable=True,
+LANE_PRODUCT = replace(
+    instruction(
+        "fmla", "sve", f"{SVE}fmla.lane.nxv4f32", "f32*4 <- f32*4 f32*4 f32*4 i32",
+        meanings.lane_product, QUAD, scalable=True,
+    ),
+    left="f32", right="f32", sums="f32", shape=(1, 1, 1), lanes=QUAD // BITS["f32"],
 )  # fmt: skip
 REPEATED_QUAD = instruction(
     "mov", "sve", f"{SVE}dupq.lane.nxv4f32", "f32*4 <- f32*4 i64",

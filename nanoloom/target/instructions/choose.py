@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from nanoloom.target.facts import Target
 from nanoloom.target.instructions import aarch64, riscv64, x86
+from nanoloom.target.instructions.composed import DIFFERING_BITS
 from nanoloom.target.instructions.instruction import BITS, Extreme, Instruction
 
 INSTRUCTIONS = (*x86.INSTRUCTIONS, *aarch64.INSTRUCTIONS, *riscv64.INSTRUCTIONS)
@@ -62,6 +63,12 @@ def scalable_matrix(target: Target, left: str, right: str) -> DotUse | None:
     return None if use is None or use.flipped else use
 
 
+def scalable_uses(target: Target, left: str, right: str) -> tuple[DotUse, ...]:
+    """Both, those of more steps at once first."""
+    found = scalable_matrix(target, left, right), scalable_dot(target, left, right)
+    return tuple(use for use in found if use is not None)
+
+
 def dot_use_of(
     target: Target, instructions: Iterable[Instruction], left: str, right: str
 ) -> DotUse | None:
@@ -79,9 +86,9 @@ def dot_use_of(
     return None
 
 
-def bytes_dot(target: Target, left: str, right: str) -> DotUse | None:
-    """The instruction that multiplies bytes as they are; None if there is none."""
-    use = dot_for(target, left, right) if {left, right} <= FLIPPED.keys() else None
+def plain_dot(target: Target, left: str, right: str) -> DotUse | None:
+    """The instruction that multiplies numbers as they are; None if there is none."""
+    use = dot_for(target, left, right)
     return None if use is None or use.flipped else use
 
 
@@ -129,6 +136,11 @@ def extremes_of(target: Target) -> tuple[Extreme, ...]:
     """What gives the larger or the smaller float."""
     known = EXTREMES.get(target.arch, ())
     return tuple(x for x in known if x.instruction.is_of(target))
+
+
+def differing_bits(target: Target, left: str, right: str) -> DotUse | None:
+    """What adds the number of bits that differ."""
+    return dot_use_of(target, DIFFERING_BITS, left, right)
 
 
 def counts_words(target: Target) -> bool:

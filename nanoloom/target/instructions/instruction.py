@@ -17,6 +17,7 @@ LANE = 32  # bits of a sum
 BITS = {
     "s8": 8,
     "u8": 8,
+    "b8": 8,  # eight numbers of a bit
     "s16": 16,
     "f16": 16,
     "bf16": 16,
@@ -45,7 +46,11 @@ class Instruction:
 
     Of sums of products, left, right and sums are the types of the numbers.  shape: m, n
     and k of what it computes in each block of a register; a dot product's is a lane.
-    swaps: the operands may change places, where the types say so.
+    swaps: the operands may change places, where the types say so.  lanes: so many
+    numbers of one operand are in each block of a register, and a product is by one of
+    them, the last word says by which; 0 where all are multiplied.  most: steps that its
+    sums hold, each number of a group its own, which are narrower than the result's; 0
+    for as many as there are.
     words: numbers behind the operands, 64 bits each: roundings, lanes.
     per_cycle: how many a core begins in a cycle, 0 where that is as multiply-adds of
     the same registers; a CPU where it is not has its own rate (VectorUnit.rates).
@@ -64,6 +69,8 @@ class Instruction:
     shape: tuple[int, int, int] = (0, 0, 0)
     scalable: bool = False
     swaps: bool = True
+    lanes: int = 0
+    most: int = 0
     intrinsic: str = ""
     words: tuple[int, ...] = ()
     per_cycle: float = 0
@@ -84,6 +91,16 @@ class Instruction:
         return self.shape[2]
 
     @property
+    def rows(self) -> int:
+        """Rows of sums that are one."""
+        return self.shape[0]
+
+    @property
+    def steps(self) -> int:
+        """Steps of a sum of which a load of a row has the numbers."""
+        return self.lanes or self.group
+
+    @property
     def accumulates(self) -> bool:
         """Whether it adds its products to sums, which are one of its operands."""
         return self.result in self.operands
@@ -92,6 +109,8 @@ class Instruction:
     def layout(self) -> str:
         """How the operands' numbers lie."""
         m, n, k = self.shape
+        if self.lanes:
+            return "lanes"
         return "tile" if m * n > 1 else {1: "flat", 2: "pairs", 4: "quads"}.get(k, "")
 
 

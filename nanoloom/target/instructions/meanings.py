@@ -139,6 +139,11 @@ def popcount(numbers: Array) -> Array:
     return np.bitwise_count(bits).astype(numbers.dtype)
 
 
+def differing(sums: Array, left: Array, right: Array) -> Array:
+    """Ones of an xor, counted in as many bits as a sum has."""
+    return sums + popcount(left.view(sums.dtype) ^ right.view(sums.dtype))
+
+
 # ---- the larger and the smaller
 
 

@@ -27,7 +27,7 @@ from nanoloom.target.instructions import x86
 from nanoloom.vector.access import add, index
 from nanoloom.vector.nanokernel import k_groups
 from nanoloom.vector.nanokernel.fma import vector_kind
-from nanoloom.vector.nanokernel.instructions import instruction
+from nanoloom.vector.nanokernel.instructions import instruction, word_of
 from nanoloom.vector.nanokernel.operands.packed_panel import PackedPanel
 from nanoloom.vector.nanokernel.reduction_loops import with_value
 from nanoloom.vector.nanokernel.tile.instruction_order import in_order
@@ -128,7 +128,7 @@ def differing(row: k_groups.Row) -> ir.Value:
     Of all eight bytes at once: the words alone come from memory into all lanes.
     """
     i32, i64 = (ir.IntegerType.get_signless(bits) for bits in (BITS, 2 * BITS))
-    both = k_groups.word_of(row.together(), i64)
+    both = word_of(row.together())
     other = arith.shrui(both, arith.constant(i64, BITS))
     return arith.trunci(i32, arith.xori(both, other))
 

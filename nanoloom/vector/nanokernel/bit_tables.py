@@ -23,10 +23,11 @@ from nanoloom.mlir import arith, ir, memref, tensor, vector
 from nanoloom.target.facts import Target
 from nanoloom.target.instructions import x86
 from nanoloom.target.instructions.choose import of_width
+from nanoloom.target.instructions.composed import BYTE_STEPS
 from nanoloom.vector.access import index
-from nanoloom.vector.nanokernel.byte_accumulators import ROUND, ByteSums
 from nanoloom.vector.nanokernel.fma import maps, start_values, vector_kind
 from nanoloom.vector.nanokernel.instructions import instruction
+from nanoloom.vector.nanokernel.narrow_accumulators import NarrowSums
 from nanoloom.vector.nanokernel.operands.convert_lhs import convert_lhs
 from nanoloom.vector.nanokernel.operands.packed_panel import PackedPanel
 from nanoloom.vector.nanokernel.reduction_loops import unrolled
@@ -57,7 +58,7 @@ def accumulate(tile: Tile, target: Target) -> Values:
         return [arith.addi(sum_, arith.extui(pairs, each)) for sum_, each in given]
 
     zero = vector.broadcast(pairs, arith.constant(i16, 0))
-    sums = ByteSums(tile, kind, count, 1, step, unrolled, step, added)
+    sums = NarrowSums(tile, kind, count, 1, BYTE_STEPS, step, unrolled, step, added)
     return widest(tile, sums.accumulate([zero] * count), start)
 
 
@@ -112,7 +113,7 @@ class Step:
     ) -> None:
         self.tile, self.kind, self.table, self.shuffle = tile, kind, table, shuffle
         self.rows = tile.row_indices
-        self.panel = PackedPanel.of(tile, most=ROUND)
+        self.panel = PackedPanel.of(tile, most=BYTE_STEPS)
 
     def __call__(self, ivs: Values, sums: Values) -> Values:
         several = self.tile.plan.vectors // FOUR

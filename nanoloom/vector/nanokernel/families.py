@@ -7,9 +7,8 @@ from typing import TypeVar
 from nanoloom.kernels.contraction import elements
 from nanoloom.mlir import ir, vector
 from nanoloom.target.facts import Target
-from nanoloom.target.instructions.choose import counts_words, dot_for, pair_use
+from nanoloom.target.instructions.choose import differing_bits, dot_for, pair_use
 from nanoloom.vector.nanokernel import (
-    bit_counts,
     bit_pairs,
     bit_tables,
     fma,
@@ -36,13 +35,13 @@ GROUPS = {
     "int8-dot": dot_for,
     "int8-pairs": pair_use,
     "int16-pairs": pair_use,
+    "bit-counts": differing_bits,
 }
 WIDENINGS = {
     "bf16-convert": single_products.LOADED,
     "bf16-halves": single_products.HALVES,
     "int8-lanes": single_products.EXTENDED,
 }
-DIFFERING = "bit-pairs", "bit-tables", "bit-counts"
 
 
 def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
@@ -59,8 +58,10 @@ def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
         return group_products.accumulate(tile, use, signed)
     if family in WIDENINGS:
         return single_products.accumulate(tile, WIDENINGS[family], signed)
-    if family in DIFFERING:
-        return differing(tile, target)
+    if family == "bit-pairs":
+        return bit_pairs.accumulate(tile)
+    if family == "bit-tables":
+        return bit_tables.accumulate(tile, target)
     return multiply_adds(tile, target)
 
 
@@ -90,15 +91,6 @@ def guarded_products(tile: Tile) -> guarded_sums.Family:
         )
 
     return family
-
-
-def differing(tile: Tile, target: Target) -> list[ir.Value]:
-    """Sums of bits that differ."""
-    if tile.plan.family == "bit-pairs":
-        return bit_pairs.accumulate(tile)
-    if tile.plan.family == "bit-tables":
-        return bit_tables.accumulate(tile, target)
-    return bit_counts.accumulate(tile, counts_words(target))
 
 
 def known(found: T | None) -> T:

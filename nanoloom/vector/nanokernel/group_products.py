@@ -16,13 +16,20 @@ takes back what that adds (weights/panels.py).  Sums of integers wrap.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from nanoloom.mlir import arith, ir, vector
 from nanoloom.target.instructions.choose import DotUse
-from nanoloom.target.instructions.instruction import BITS, LANE
+from nanoloom.target.instructions.instruction import BITS
 from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel import guarded_sums, k_groups
-from nanoloom.vector.nanokernel.instructions import instruction
+from nanoloom.vector.nanokernel.instructions import (
+    add_products,
+    in_lanes,
+    instruction,
+    word_of,
+)
+from nanoloom.vector.nanokernel.narrow_accumulators import NarrowSums, lane_sums
 from nanoloom.vector.nanokernel.operands.convert_lhs import convert_lhs, extended
 from nanoloom.vector.nanokernel.operands.guarded_lhs import (
     Fill,
@@ -31,8 +38,6 @@ from nanoloom.vector.nanokernel.operands.guarded_lhs import (
 )
 from nanoloom.vector.nanokernel.operands.packed_panel import PackedPanel
 from nanoloom.vector.nanokernel.tile.tile import Tile
-
-SIGN_BITS = 0x80808080 - (1 << 32)
 
 
 def accumulate(tile: Tile, use: DotUse, signed: tuple[bool, bool]) -> list[ir.Value]:
@@ -50,19 +55,44 @@ def accumulate(tile: Tile, use: DotUse, signed: tuple[bool, bool]) -> list[ir.Va
 
     def step_of(read: Callable[[k_groups.Row], ir.Value]) -> k_groups.Step:
         def left(row: k_groups.Row) -> ir.Value:
-            numbers = extended(one, read(row), signed[0])
-            return in_lanes(numbers, wide, tile.lanes, flipped=use.flipped)
+            word = word_of(extended(one, read(row), signed[0]))
+            return in_lanes(word, wide, flipped=use.flipped)
 
-        return k_groups.Step(group, ((left, right),), product_of(use))
+        product = partial(add_products, use, make=instruction)
+        return k_groups.Step(group, ((left, right),), product, use.dot.most)
 
     def family(read: GuardedRead | Fill, rows: list[ir.Value]) -> guarded_sums.Through:
         return k_groups.Sums(tile, step_of(read.group), rows).through
 
     start, lhs = corrected(tile, use), GuardedLhs.of(tile)
+    if use.dot.most:
+        return in_rounds(tile, step_of(k_groups.Row.together), wide, start)
     if lhs is None or not lhs.in_groups:
         return k_groups.accumulate(tile, step_of(k_groups.Row.together), start)
     adds = use.flipped or lhs.number != "0"
     return guarded_sums.accumulate(tile, lhs, family, start, adds=adds)
+
+
+def in_rounds(
+    tile: Tile, step: k_groups.Step, kind: ir.VectorType, start: list[ir.Value]
+) -> list[ir.Value]:
+    """Sums as narrow as the numbers, each of a group its own: added to those of the
+    result behind each round.  kind: of a vector of them."""
+    made = k_groups.Sums(tile, step, tile.row_indices)
+
+    def rest(ivs: list[ir.Value], sums: list[ir.Value]) -> list[ir.Value]:
+        dim = tile.shape.reduced[-1]
+        left = tile.shape.extents[dim] % step.group
+        return made.products(ivs, ivs[dim], left, sums)
+
+    def added(sums: list[ir.Value], narrow: list[ir.Value]) -> list[ir.Value]:
+        pairs = zip(sums, narrow, strict=True)
+        return [arith.addi(sum_, lane_sums(sum_.type, x)) for sum_, x in pairs]
+
+    return NarrowSums(
+        tile, kind, len(start), step.group, step.most, made.whole, made.innermost,
+        rest, added,
+    ).accumulate(start)  # fmt: skip
 
 
 def taken(tile: Tile, use: DotUse) -> ir.Type:
@@ -72,31 +102,6 @@ def taken(tile: Tile, use: DotUse) -> ir.Type:
     if given.width == bits:  # type: ignore[attr-defined] - all types of numbers have it
         return given
     return ir.IntegerType.get_signless(bits)
-
-
-def in_lanes(
-    group: ir.Value, wide: ir.VectorType, lanes: int, *, flipped: bool
-) -> ir.Value:
-    """A group in every lane, its sign bits inverted or not."""
-    i32 = ir.IntegerType.get_signless(LANE)
-    words = k_groups.spread(group, lanes, i32)
-    if flipped:
-        bits = vector.broadcast(words.type, arith.constant(i32, SIGN_BITS))
-        words = arith.xori(words, bits)
-    return vector.bitcast(wide, words)
-
-
-def product_of(use: DotUse) -> k_groups.Product:
-    """What adds the products of two registers to sums."""
-    dot = use.dot
-
-    def product(sums: ir.Value, one: ir.Value, other: ir.Value) -> ir.Value:
-        pair = [other, one] if use.swapped else [one, other]
-        if dot.accumulates:
-            return instruction(dot.function, sums.type, [sums, *pair])
-        return arith.addi(sums, instruction(dot.function, sums.type, pair))
-
-    return product
 
 
 def corrected(tile: Tile, use: DotUse) -> list[ir.Value]:

@@ -7,14 +7,20 @@ stands for an instruction, on values alone, until all is on buffers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from nanoloom.mlir import arith, ir, llvm, memref, named
+from nanoloom.mlir import arith, ir, llvm, math, memref, named, vector
+from nanoloom.nest.extent import Lanes
 from nanoloom.target.instructions import x86
+from nanoloom.target.instructions.choose import DotUse
+from nanoloom.target.instructions.composed import DIFFERING
 from nanoloom.target.instructions.instruction import Instruction
 from nanoloom.vector.dialect import INSTRUCTION, make
+from nanoloom.vector.widths import vector_type
 
 READ = "vector.transfer_read"
+SIGN_BITS = 0x80808080 - (1 << 32)
+Emit = Callable[[str, ir.Type, list[ir.Value]], ir.Value]
 # These take an address instead of the vector that lies there.
 LOADS = tuple(load.function for load in x86.CONVERTING_LOADS)
 
@@ -64,6 +70,52 @@ def operands_of(
         else next(given)
         for type_ in named.operands
     ]
+
+
+# ---- a step of a product, of registers of a known width or of any
+
+
+def add_products(
+    use: DotUse,
+    sums: ir.Value,
+    left: ir.Value,
+    right: ir.Value,
+    words: Sequence[int] = (),
+    make: Emit | None = None,
+) -> ir.Value:
+    """A register of sums with the products of two others.
+
+    make: what makes the instruction, in front of buffers `instruction`.
+    """
+    make = make or emit
+    if use.dot.function == DIFFERING:
+        one, other = (vector.bitcast(sums.type, x) for x in (left, right))
+        return arith.addi(sums, math.ctpop(arith.xori(one, other)))
+    pair = [right, left] if use.swapped else [left, right]
+    if not use.dot.accumulates:
+        return arith.addi(sums, make(use.dot.function, sums.type, pair))
+    given = operands_of(use.dot, [sums, *pair], words)
+    return make(use.dot.function, sums.type, given)
+
+
+def word_of(group: ir.Value) -> ir.Value:
+    """A short vector as one number of as many bits."""
+    kind = ir.VectorType(group.type)
+    bits = kind.shape[0] * kind.element_type.width  # type: ignore[attr-defined] - of numbers
+    word = ir.IntegerType.get_signless(bits)
+    return vector.extract(vector.bitcast(ir.VectorType.get([1], word), group), [], [0])
+
+
+def in_lanes(word: ir.Value, kind: ir.VectorType, *, flipped: bool = False) -> ir.Value:
+    """The bits of a group in every lane of a register; flipped: its sign bits
+    inverted."""
+    bits = kind.shape[0] * kind.element_type.width  # type: ignore[attr-defined] - of numbers
+    lanes = Lanes(bits // word.type.width, scalable=any(kind.scalable_dims))  # type: ignore[attr-defined] - of numbers
+    wide = vector.broadcast(vector_type(lanes, word.type), word)
+    if flipped:
+        signs = arith.constant(word.type, SIGN_BITS)
+        wide = arith.xori(wide, vector.broadcast(wide.type, signs))
+    return vector.bitcast(kind, wide)
 
 
 def memory_of(value: ir.Value) -> ir.Value:

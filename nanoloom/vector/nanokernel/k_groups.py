@@ -17,10 +17,12 @@ from dataclasses import dataclass
 
 from nanoloom.kernels.linalg_query import dims_of, maps
 from nanoloom.mlir import ir, tensor, vector
+from nanoloom.target.instructions.instruction import LANE
 from nanoloom.vector.access import add, coefficient, index, multiply
 from nanoloom.vector.guard import Bounds
 from nanoloom.vector.nanokernel import reduction_loops
 from nanoloom.vector.nanokernel.fma import start_values, vector_kind
+from nanoloom.vector.nanokernel.instructions import in_lanes, word_of
 from nanoloom.vector.nanokernel.operands.packed_panel import PackedPanel
 from nanoloom.vector.nanokernel.reduction_loops import (
     NO_LIMITS,
@@ -268,16 +270,8 @@ def lies_along(indexing: ir.AffineMap, dim: int) -> bool:
 
 def spread(value: ir.Value, lanes: int, element: ir.Type) -> ir.Value:
     """A group of the left operand in every lane, as a vector of these elements."""
-    i32 = ir.IntegerType.get_signless(32)
-    wide = vector.broadcast(ir.VectorType.get([lanes], i32), word_of(value, i32))
-    count = lanes * 32 // element.width  # type: ignore[attr-defined]
-    return vector.bitcast(ir.VectorType.get([count], element), wide)
-
-
-def word_of(group: ir.Value, word: ir.Type) -> ir.Value:
-    """A short vector as one number of as many bits."""
-    one = vector.bitcast(ir.VectorType.get([1], word), group)
-    return vector.extract(one, [], [0])
+    count = lanes * LANE // element.width  # type: ignore[attr-defined] - of numbers
+    return in_lanes(word_of(value), ir.VectorType.get([count], element))
 
 
 def zeros_like(value: ir.Value) -> ir.Value:
@@ -294,6 +288,5 @@ __all__ = [
     "interleaved_panel",
     "spread",
     "starts",
-    "word_of",
     "zero_of",
 ]

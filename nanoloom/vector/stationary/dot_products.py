@@ -1,8 +1,8 @@
-"""Sums along vectors of bytes: one instruction multiplies and adds four neighbours.
+"""Sums along vectors: one instruction multiplies and adds a group of neighbours.
 
-    for c in fours: sums[c / 4] += image[c..] . weights[c..]
+    for c in groups of g: sums[c / g] += image[c..] . weights[c..]
 
-A vector of sums has a quarter of the lanes, as many bytes as the operands.
+A vector of sums has as many bytes as the operands.
 """
 
 from __future__ import annotations
@@ -22,22 +22,23 @@ from nanoloom.kernels.linalg_query import (
 from nanoloom.kernels.nest import element
 from nanoloom.mlir import arith, ir, vector
 from nanoloom.target.facts import Target
-from nanoloom.target.instructions.choose import DotUse, bytes_dot
-from nanoloom.vector.nanokernel.instructions import emit
+from nanoloom.target.instructions.choose import DotUse, plain_dot
+from nanoloom.target.instructions.instruction import BITS, LANE
+from nanoloom.vector.grouped_rows import zeros
+from nanoloom.vector.nanokernel.instructions import add_products
 from nanoloom.vector.vector_plan import VectorPlan
-
-GROUP, BITS = 4, 8  # bytes that fill a lane of 32 bits
 
 
 def dot_along(op: Op, plan: VectorPlan, target: Target) -> DotUse | None:
-    """The instruction of a stage whose vectors, full registers of bytes, lie along its
-    sum; None where none is said."""
+    """The instruction of a stage whose vectors, full registers, lie along its sum; None
+    where none is said."""
     if not plan.instruction or iterators(op)[plan.axis] != "reduction":
         return None
-    lanes, use = plan.lanes, bytes_dot(target, element(op, 0), element(op, 1))
-    whole = not lanes.scalable and lanes.count % target.lanes(BITS) == 0
-    fits = plan.stays is not None and whole and adds_products(op)
+    use, lanes = plain_dot(target, element(op, 0), element(op, 1)), plan.lanes
+    fits = plan.stays is not None and not lanes.scalable and adds_products(op)
     if not fits or use is None or use.dot.name != plan.instruction:
+        refuse_instruction(plan.instruction)
+    if lanes.count % target.lanes(BITS[use.dot.right]):
         refuse_instruction(plan.instruction)
     return use
 
@@ -69,26 +70,21 @@ def added(
 ) -> ir.Value:
     """total + given[0] . given[1], a register after the other.
 
-    given: vectors of bytes.  mask: which of them count, None for all.
+    given: vectors of numbers.  mask: which of them count, None for all.
     """
-    one, other = reversed(given) if use.swapped else given
-    if mask is not None:  # of products with 0 nothing is left
-        kind = ir.VectorType(one.type)
-        zeros = vector.broadcast(kind, arith.constant(kind.element_type, 0))
-        one = arith.select(mask, one, zeros)
-    width = use.dot.bits // BITS
-    kind, count = ir.VectorType(total.type), ir.VectorType(one.type).shape[0] // width
-    narrow = ir.VectorType.get([width // GROUP], kind.element_type)
+    if mask is not None:  # of products of zeros nothing is left
+        given = [arith.select(mask, x, zeros(ir.VectorType(x.type))) for x in given]
+    width, lanes = use.dot.bits // BITS[use.dot.right], use.dot.bits // LANE
+    count = ir.VectorType(given[0].type).shape[0] // width
     for number in range(count):
-        operands = (
+        sums, left, right = (
             register(x, number, size)
-            for x, size in ((total, width // GROUP), (one, width), (other, width))
+            for x, size in ((total, lanes), (given[0], width), (given[1], width))
         )
-        made = emit(use.dot.function, narrow, list(operands))
+        made = add_products(use, sums, left, right)
         if count == 1:
             return made
-        at = [number * (width // GROUP)]
-        total = vector.insert_strided_slice(made, total, at, [1])
+        total = vector.insert_strided_slice(made, total, [number * lanes], [1])
     return total
 
 

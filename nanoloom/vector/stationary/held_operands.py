@@ -165,7 +165,7 @@ class HeldOperands:
         (combiner,) = self.loops.combiners
         lanes, dot = self.loops.lanes, self.loops.dot
         if dot is not None:
-            lanes = Lanes(lanes.count // dot_products.GROUP)
+            lanes = Lanes(lanes.count // dot.dot.group)
         return vector.broadcast(vector_type(lanes, x.element), combiner.neutral())
 
     def store(self, value: ir.Value, point: Point) -> None:

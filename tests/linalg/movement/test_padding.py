@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import nanoloom
+from nanoloom.cache import Cache
 from nanoloom.errors import Unsupported
+from nanoloom.report import Report
 from tests.linalg.bounds import FLOATS, INTEGERS, sample
 from tests.linalg.movement.test_shaping import same
 from tests.linalg.single import run_node
@@ -46,6 +52,23 @@ def test_pad(shape: tuple[int, ...], mode: str, name: str, data: st.DataObject) 
     got = run_node("Pad", inputs, constants=constants, mode=mode)
     widths = [(max(a, 0), max(c, 0)) for a, c in zip(low, high, strict=True)]
     same(got[0], np.pad(cut(x, low, high), widths, mode=mode, **extra))
+
+
+@pytest.mark.parametrize("mode", ["edge", "reflect", "wrap"])
+def test_own_elements_are_read_where_they_are(mode: str, tmp_path: Path) -> None:
+    """One kernel, whatever makes the tensor: no parts are put together."""
+    text = (
+        '<ir_version: 10, opset_import: ["" : 20]> g (float[2, 3, 9, 7] x) => (float[a,'
+        " b, c, d] y) { pads = Constant<value_ints = [0, 0, 2, 1, 0, 0, 1, 3]>()"
+        f' y = Pad<mode = "{mode}">(x, pads) }}'
+    )
+    report, x = Report(), sample(5, (2, 3, 9, 7), "float32")
+    model, cache = onnx.parser.parse_model(text), Cache(tmp_path)
+    program = nanoloom.compile(model, cache=cache, report=report)
+    widths = [(0, 0), (0, 0), (2, 1), (1, 3)]
+    right = np.pad(x, widths, mode=mode)  # type: ignore[call-overload]
+    same(np.asarray(program({"x": x})["y"]), right)
+    assert report.kernels == 1
 
 
 def test_pad_some_axes() -> None:

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nanoloom.graph.integer_winograd import LOST
-from nanoloom.graph.winograd import TILES
+from nanoloom.graph.winograd import LOST, TILES
 from nanoloom.linalg.builder.window import Window
 from nanoloom.linalg.products.integer_winograd import (
     INT16,

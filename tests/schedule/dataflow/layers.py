@@ -14,6 +14,8 @@ from nanoloom.notation import Buffer, Computation, axes, cast, computation
 Array = np.ndarray[Any, np.dtype[Any]]
 PLAIN, DEPTHWISE, GROUPED, BLOCKED = "plain", "depthwise", "grouped", "blocked"
 
+SUMS = {"int8": "int32", "bfloat16": "float32"}
+
 
 @dataclass(frozen=True)
 class Case:
@@ -71,7 +73,7 @@ class Case:
         image, weights = (
             Buffer(name, shapes[name], kind) for name in ("image", "weights")
         )
-        wide = "int32" if kind == "int8" else kind
+        wide = SUMS.get(kind, kind)
         made = Buffer("made", shapes["made"], wide)
 
         def number(x: Any) -> Any:
@@ -132,8 +134,5 @@ class Case:
             return 0
         channels = 1 if self.kind == DEPTHWISE else self.channels
         terms = int(np.prod(self.window)) * channels
-        return (
-            (terms + 2)
-            * np.finfo(self.dtype).eps
-            * self.right(abs(image), abs(weights))
-        )
+        wide = np.dtype(SUMS.get(str(np.dtype(self.dtype)), self.dtype))
+        return (terms + 2) * np.finfo(wide).eps * self.right(abs(image), abs(weights))

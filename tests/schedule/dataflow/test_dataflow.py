@@ -9,7 +9,7 @@ import pytest
 from nanoloom.errors import Error
 from nanoloom.nest.nest import LoopNest
 from nanoloom.schedule.dataflow.dataflow import Dataflow, parse
-from nanoloom.schedule.language import Stationary, Vectorize
+from nanoloom.schedule.language import Schedule, Stationary, Vectorize
 from nanoloom.target import by_name
 from tests.nest.nests import matmul
 from tests.notation.programs import kernels
@@ -36,6 +36,12 @@ def test_it_reads_what_it_prints(text: str) -> None:
     made = parse(text)
     assert str(made) == text
     assert {made: 1}[parse(str(made))] == 1
+
+
+def stationary(schedule: Schedule) -> Stationary:
+    """The one directive of a dataflow."""
+    (found,) = (x for x in schedule.directives if isinstance(x, Stationary))
+    return found
 
 
 def test_fields() -> None:
@@ -84,6 +90,7 @@ def test_words() -> None:
         "Vectorize('made', 'f', Lanes(16))",
         "Reorder('made', ('c', 'f', 'y', 'x', 'r0', 'r1'))",
         "Stationary('made', 0, ('y', 'x'), ('r0', 'r1'), ((2, 2), (1, 9)), 2)",
+        "Stack(16384)",
     ]
 
 
@@ -111,9 +118,7 @@ def test_vectors_lie_along_what_all_operands_have() -> None:
 def test_turns_rename_registers(flow: str, turns: int) -> None:
     """As many steps as a number is carried through, in the rows of a window."""
     nest = nest_of(Case((9, 40), (3, 3), 8, kind=DEPTHWISE))
-    word = parse(flow).schedule_of(nest, AVX2).directives[-1]
-    assert isinstance(word, Stationary)
-    assert word.unroll == turns
+    assert stationary(parse(flow).schedule_of(nest, AVX2)).unroll == turns
 
 
 def test_turns_of_a_wide_window_are_too_many() -> None:
@@ -124,8 +129,8 @@ def test_turns_of_a_wide_window_are_too_many() -> None:
 
 
 def test_a_product_of_matrices_is_a_window_of_one() -> None:
-    words = parse("weight").schedule_of(matmul(), AVX2).directives
-    assert words[-1] == Stationary("product", 1, ("i",), ())
+    word = stationary(parse("weight").schedule_of(matmul(), AVX2))
+    assert word == Stationary("product", 1, ("i",), ())
 
 
 def test_what_is_no_convolution() -> None:

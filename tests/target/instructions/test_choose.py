@@ -14,6 +14,7 @@ from nanoloom.target.instructions.choose import (
     SCALABLE_DOTS,
     SCALABLE_MATRICES,
     DotUse,
+    differing_bits,
     dot_for,
     extremes_of,
     number_product,
@@ -208,3 +209,21 @@ def test_extremes_are_a_target_s_own() -> None:
         }
         assert names <= known.get(target.arch, set())
         assert bool(names) is (target.arch in known and not target.is_scalar)
+
+
+@pytest.mark.parametrize(
+    ("name", "sums", "most"), [("znver5", "s32", 0), ("x86-64-v3", "u8", 31)]
+)
+def test_differing_bits(name: str, sums: str, most: int) -> None:
+    """Bytes of ones hold as many steps as a byte has room for eights."""
+    use = differing_bits(by_name(name), "b8", "b8")
+    assert use is not None and (use.dot.sums, use.dot.most) == (sums, most)
+    kind = {"s32": np.int32, "u8": np.uint8}[sums]
+    left, right = (
+        np.frombuffer(np.random.default_rng(n).bytes(64), kind) for n in (1, 2)
+    )
+    zeros = np.zeros_like(left)
+    assert use.dot.meaning is not None
+    bits = np.unpackbits((left ^ right).view(np.uint8)).reshape(left.size, -1)
+    assert (use.dot.meaning(zeros, left, right) == bits.sum(1)).all()
+    assert differing_bits(by_name(name), "s8", "b8") is None

@@ -23,7 +23,8 @@ from nanoloom.vector.access import (
     offset_of,
 )
 from nanoloom.vector.guard import Bounds, GuardedDim
-from nanoloom.vector.nanokernel.k_groups import Row, word_of
+from nanoloom.vector.nanokernel.instructions import word_of
+from nanoloom.vector.nanokernel.k_groups import Row
 from nanoloom.vector.nanokernel.reduction_loops import with_value
 from nanoloom.vector.nanokernel.tile.tile import (
     Tile,
@@ -230,7 +231,7 @@ def shifted(whole: ir.Value, by: int, fill: ir.Value) -> ir.Value:
         return around
     bits = kind.element_type.width  # type: ignore[attr-defined] - MLIR's stubs know no widths
     word = ir.IntegerType.get_signless(bits * count)
-    number, beside = (word_of(x, word) for x in (whole, around))
+    number, beside = (word_of(x) for x in (whole, around))
     far = arith.constant(word, bits * abs(by))
     rest = arith.constant(word, bits * (count - abs(by)))
     if by > 0:

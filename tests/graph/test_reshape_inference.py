@@ -1,4 +1,4 @@
-"""Reshapes of tensors without elements."""
+"""Shapes of Reshapes, those of tensors without elements among them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import numpy as np
 import onnx
 import pytest
 from onnx import parser
+from onnx_ir import serde
 
 import nanoloom
 from nanoloom.cache import Cache
 from nanoloom.errors import ModelError
-from nanoloom.graph.empty_reshapes import shape_without_elements
+from nanoloom.graph.reshape_inference import reshaped, shape_of_as_many
 
 MODELS = Path(__file__).parents[1] / "models"
 
@@ -29,12 +30,19 @@ MODELS = Path(__file__).parents[1] / "models"
         ((0, 5), (2, 5), None),
         ((0,), (-1, -1), None),
         ((0,), (0, -2), None),
+        ((2, 12), (2, -1, 4), (2, 3, 4)),
+        ((2, 12), (24,), (24,)),
+        ((2, 12), (-1, 5), None),
+        ((2, 12), (0, -1), None),
+        ((2, 12), (5, 5), None),
+        ((), (-1,), (1,)),
+        ((), (), ()),
     ],
 )
 def test_what_is_left_of_the_others(
     given: tuple[int, ...], target: tuple[int, ...], made: tuple[int, ...] | None
 ) -> None:
-    assert shape_without_elements(given, target) == made
+    assert shape_of_as_many(given, target) == made
 
 
 def reshape(batch: int, target: str, allowzero: int = 0) -> onnx.ModelProto:
@@ -43,6 +51,32 @@ def reshape(batch: int, target: str, allowzero: int = 0) -> onnx.ModelProto:
         g (float[{batch}, 8, 6] x) => (float[a, b, c, d] y)
         <int64[4] t = {{{target}}}> {{ y = Reshape<allowzero = {allowzero}>(x, t) }}
     """)
+
+
+def test_shapes_are_those_of_onnx() -> None:
+    """Its inference has the same wherever we have one, if there are elements."""
+    rng, found = np.random.default_rng(3), 0
+    for _ in range(900):
+        given = rng.choice([1, 2, 3, 4, 6], rng.integers(4)).tolist()
+        target = rng.choice([-1, 0, 1, 2, 3, 4, 6, 12], rng.integers(4)).tolist()
+        node = onnx.helper.make_node("Reshape", ["x", "t"], ["y"])
+        if rng.integers(3) == 0:
+            zero = int(rng.integers(2))
+            node.attribute.append(onnx.helper.make_attribute("allowzero", zero))
+        numbers = onnx.numpy_helper.from_array(np.array(target, np.int64), "t")
+        values = [
+            onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
+            for name, shape in (("x", given), ("y", None))
+        ]
+        graph = onnx.helper.make_graph([node], "g", values[:1], values[1:], [numbers])
+        model = onnx.helper.make_model(graph)
+        made = reshaped(next(iter(serde.deserialize_model(model).graph)))
+        if made is not None:
+            asked = onnx.shape_inference.infer_shapes(model, strict_mode=True)
+            dims = asked.graph.output[0].type.tensor_type.shape.dim
+            assert made == tuple(d.dim_value for d in dims), (given, target)
+            found += 1
+    assert found > 100
 
 
 def test_zeros_are_copied_unless_that_leaves_elements(tmp_path: Path) -> None:

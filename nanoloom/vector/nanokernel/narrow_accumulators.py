@@ -1,10 +1,10 @@
-"""Sums that are kept in bytes for as long as those hold them.
+"""Sums that are kept in narrow numbers for as long as those hold them.
 
-    for a round of steps: bytes[...] += at most 8
-    sums += bytes; bytes = 0
+    for a round of steps: narrow[...] += ...
+    sums += narrow; narrow = 0
 
-A round is as many of the inner loops of a sum as 31 steps are; a longer innermost one
-is cut into parts of the same length.
+A round is as many of the inner loops of a sum as those hold steps; a longer innermost
+one is cut into parts of the same length.
 """
 
 from __future__ import annotations
@@ -25,25 +25,24 @@ from nanoloom.vector.nanokernel.reduction_loops import (
 )
 from nanoloom.vector.nanokernel.tile.tile import Tile
 
-ROUND = 255 // 8  # steps until a byte may be full
-
 Sums = list[ir.Value]
 
 
 @dataclass(frozen=True)
-class ByteSums:
+class NarrowSums:
     """The loops of a tile.
 
-    kind: of a vector of bytes, of which there are `count`.  group: of the last
-    dimension's numbers, that a step takes.  step, innermost: as sum_loops.nest has
-    them.  rest: a step of the numbers that are no group, from loop variables on.
-    added: sums and the bytes of a round.
+    kind: of a vector of narrow sums, of which there are `count`.  group: of the last
+    dimension's numbers, that a step takes.  most: steps that they hold.  step,
+    innermost: as reduction_loops.nest has them.  rest: a step of the numbers that are
+    no group, from loop variables on.  added: sums and the narrow ones of a round.
     """
 
     tile: Tile
     kind: ir.VectorType
     count: int
     group: int
+    most: int
     step: Step
     innermost: Innermost
     rest: Step
@@ -58,7 +57,7 @@ class ByteSums:
         """Loops over these dimensions, in rounds as long as possible."""
         dim, *inner = dims
         extent = self.tile.shape.extents[dim]
-        if self.steps(dims) <= ROUND:
+        if self.steps(dims) <= self.most:
             return self.one(dims, ivs, sums)
         if not inner:
             return self.parts(dim, ivs, sums)
@@ -83,13 +82,13 @@ class ByteSums:
     def parts(self, dim: int, ivs: list[ir.Value], sums: Sums) -> Sums:
         """The innermost dimension in rounds of the same length, then what is left."""
         whole, rest = divmod(self.tile.shape.extents[dim], self.group)
-        many = -(-whole // -(-whole // ROUND))
+        many = -(-whole // -(-whole // self.most))
         end = whole // many * many
 
         def part(place: ir.Value, now: Sums, steps: int) -> Sums:
-            def step(here: list[ir.Value], bytes_: Sums) -> Sums:
+            def step(here: list[ir.Value], narrow: Sums) -> Sums:
                 at = with_value(here, dim, add(place, here[dim]))
-                return self.step(at, bytes_)
+                return self.step(at, narrow)
 
             unroll = self.tile.plan.unroll
             made = unrolled(steps, unroll, dim, ivs, self.zeros(), step)
@@ -102,6 +101,24 @@ class ByteSums:
         return part(index(end), sums, left) if left or rest else sums
 
     def zeros(self) -> Sums:
-        """Sums in bytes at the beginning of a round."""
+        """Narrow sums at the beginning of a round."""
         zero = arith.constant(self.kind.element_type, 0)
         return [vector.broadcast(self.kind, zero)] * self.count
+
+
+def lane_sums(wide: ir.Type, narrow: ir.Value) -> ir.Value:
+    """The sum of the narrow numbers in each lane of a wider vector: of neighbours, then
+    of theirs.  None is below 0."""
+    word = ir.VectorType(wide).element_type
+    bits = ir.VectorType(narrow.type).element_type.width  # type: ignore[attr-defined] - of numbers
+    lanes, full = vector.bitcast(wide, narrow), word.width  # type: ignore[attr-defined] - of numbers
+
+    def number(value: int) -> ir.Value:
+        return vector.broadcast(wide, arith.constant(word, value))
+
+    while bits < full:
+        odd, bits = arith.shrui(lanes, number(bits)), 2 * bits
+        ones = sum((1 << bits // 2) - 1 << at for at in range(0, full, bits))
+        mask = number(ones)
+        lanes = arith.addi(arith.andi(lanes, mask), arith.andi(odd, mask))
+    return lanes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nanoloom.kernels.tiled_shapes import groups_of, is_reduced, matched
+from nanoloom.kernels.regrouped_axes import groups_of, is_reduced, matched
 
 
 @pytest.mark.parametrize(

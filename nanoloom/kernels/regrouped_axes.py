@@ -1,9 +1,9 @@
-"""Shapes of an image as tiles, each with a height and a width.
+"""Shapes of the same bytes: which axes of one are an axis of the other.
 
-    [y, m, x, m, f]  is  [y m, x m, f]        the same bytes
+    [y, m, x, m, f]  is  [y m, x m, f]
 
-Winograd's method makes tiles; where the image lies in a larger one, the places of tiles
-are a multiple of each other as well, so that they can be written there.
+Where the second one is a block of a larger tensor, places along its axes are a multiple
+of each other, so that the first one can be written there: each axis is cut in parts.
 """
 
 from __future__ import annotations
@@ -14,13 +14,23 @@ from math import prod
 from nanoloom.kernels.linalg_query import Op
 from nanoloom.mlir import ir
 
+COLLAPSE = "tensor.collapse_shape"
 
-def joins_tiles(view: Op) -> bool:
-    """Whether a shape is an image's, of tiles with a height and a width."""
+
+def drops_ones(view: Op) -> bool:
+    """Whether a shape is another without some extents of 1."""
+    values = view.operation.operands[0], view.operation.results[0]
+    one, other = (ir.RankedTensorType(value.type).shape for value in values)
+    return [n for n in one if n != 1] == [n for n in other if n != 1]
+
+
+def joins_axes(view: Op) -> bool:
+    """Whether some axes of a shape are one in another, as both shapes tell."""
     made = ir.RankedTensorType(view.operation.results[0].type).shape
     shape = ir.RankedTensorType(view.operation.operands[0].type).shape
-    counts = sorted(len(group) for group in groups_of(shape, made))
-    return counts[-2:] == [2, 2] and sum(counts) == len(made) + 2
+    words = view.operation.attributes["reassociation"]
+    said = [[d.value for d in group] for group in words]  # type: ignore[union-attr] - MLIR's stubs know no kinds of attributes
+    return 0 not in shape and groups_of(shape, made) == said
 
 
 def groups_of(shape: Sequence[int], sizes: Sequence[int]) -> list[list[int]]:
