@@ -101,9 +101,9 @@ class Cache:
     A cache that several cores share is counted whole.  line: bytes that come and go
     together.  page: bytes that are translated together; pages: so many of them a core
     translates without a wait, its first-level TLB.  l2_loads: a line from the
-    second-level cache takes as long as so many loads; l3_cycles: and cycles of one on
-    its way out of that cache, or back into it.  Both as measured on AVX-512: of the
-    image behind ResNet's first layer, out and back together are 6.
+    second-level cache takes as long as so many loads, measured.  l3_cycles: of a line
+    on its way out of that cache, or back into it, as measured on AVX-512: of the image
+    behind ResNet's first layer, out and back together are 6.
     """
 
     l1d: int
