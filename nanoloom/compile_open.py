@@ -91,7 +91,8 @@ def of_rows(
         return batched(model, walks, options, report)
     except NotDynamic as other:
         both = f"{reason}; {other}" if str(other) else str(reason)
-        raise NotDynamic(both, for_images=reason.for_images) from reason
+        why = NotDynamic(both, for_images=reason.for_images)
+        raise with_dims(why, plain(model.samples[0])) from reason
 
 
 def sized(

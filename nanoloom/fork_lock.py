@@ -78,3 +78,21 @@ def wait_for_compiler() -> Generator[None]:
         yield
     finally:
         _gate.leave()
+
+
+@contextmanager
+def between_compiler_calls() -> Generator[None]:
+    """Forks need not wait for the calling thread, which is in no such library now.
+
+    For what is done in the midst of a block of `wait_for_compiler`.
+    """
+    depth = _gate.depth()
+    if depth:
+        _gate.own.depth = 1
+        _gate.leave()
+    try:
+        yield
+    finally:
+        if depth:
+            _gate.enter()
+            _gate.own.depth = depth

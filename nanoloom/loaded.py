@@ -18,11 +18,13 @@ from nanoloom.interface.check_inputs import check_inputs
 from nanoloom.interface.data_dependent_outputs import counted, trimmed
 from nanoloom.interface.interface import Interface
 from nanoloom.interface.named_file import named_file
+from nanoloom.interface.room_names import rooms_among
 from nanoloom.interface.tensor import Tensor
 from nanoloom.runtime.bounded_cache import BoundedCache
 from nanoloom.runtime.given_arrays import place
 from nanoloom.runtime.library import Instance, Library, run_exact
 from nanoloom.runtime.open_sizes import Shape
+from nanoloom.runtime.roomed import Opened, Roomed, Rooms, in_library
 from nanoloom.runtime.threads import thread_count
 from nanoloom.sessions.library_session import LoadedSession
 
@@ -53,10 +55,13 @@ class Loaded(CallableProgram):
         sizes, tensors = self.library.open, (self.library.inputs, self.library.outputs)
         self.inputs = interface(tensors[0], sizes.inputs if sizes else None)
         made = interface(tensors[1], sizes.outputs if sizes else None)
+        self._rooms = rooms_among([x.name for x in self.inputs])
+        self.inputs = self.inputs[: len(self.inputs) - len(self._rooms)]
         self._numbers = counted([x.name for x in made])
+        own = len(self._rooms) + len(self._numbers)
         self.outputs = tuple(
             up_to(x, {axis for _, axis, name in self._numbers if name == x.name})
-            for x in made[: len(made) - len(self._numbers)]
+            for x in made[: len(made) - own]
         )
         self.instance = self.library.create(threads)
         self._last: tuple[Library, Instance] | None = None  # of the last call's sizes
@@ -64,6 +69,9 @@ class Loaded(CallableProgram):
         self._closed = False
         self._bound = BoundedCache[tuple[int, ...], tuple[Library, Instance]](
             MOST_SIZES, MOST_BYTES, lambda _, bound: bound[1].arena_bytes
+        )
+        self._roomed = BoundedCache[tuple[int, ...], Roomed](
+            MOST_SIZES, MOST_BYTES, lambda _, roomed: roomed.instance.arena_bytes
         )
 
     @property
@@ -93,6 +101,9 @@ class Loaded(CallableProgram):
             reason = "it keeps tokens between calls"
             hint = "call what session() gives"
             raise Error(reason, where=str(self.library.path), hint=hint)
+        if self._rooms:
+            arrays = check_inputs(self.inputs, inputs)
+            return self._with_rooms(arrays)(arrays, into=into)
         last, made = self._last, None
         if last is not None and type(inputs) is dict and not into:
             made = run_exact(*last, self._names, inputs)
@@ -115,19 +126,41 @@ class Loaded(CallableProgram):
         """The program, bound to the sizes of these arrays if it has sizes."""
         if self.library.open is None:
             return self.library, self.instance
-        shapes = {name: array.shape for name, array in arrays.items()}
-        numbers = {
-            d: number
-            for x in self.inputs
-            for d, number in zip(x.shape, shapes[x.name], strict=True)
-        }
-        sizes = tuple(numbers[name] for name in self.library.dims)
+        sizes = self._sizes(arrays)
         if (found := self._bound.get(sizes)) is None:
-            require_within(self.library.open.bounds, self.inputs, shapes)
+            self._require_within(arrays)
             library = self.library.bound(sizes)
             found = library, library.create(self.instance)
             self._bound.put(sizes, found)
         return found
+
+    def _with_rooms(self, arrays: Mapping[str, Array]) -> Roomed:
+        """The program with rooms, for the sizes of these arrays."""
+        sizes = self._sizes(arrays)
+        if (found := self._roomed.get(sizes)) is None:
+            self._require_within(arrays)
+
+            def bind(rooms: Rooms) -> Opened | None:
+                try:
+                    return Opened(self.library.bound((*sizes, *rooms)), self.instance)
+                except Error:
+                    return None
+
+            found = in_library(self._rooms, bind)
+            self._roomed.put(sizes, found)
+        return found
+
+    def _sizes(self, arrays: Mapping[str, Array]) -> tuple[int, ...]:
+        """The numbers of the dimensions, without rooms."""
+        dims = self.library.dims[: len(self.library.dims) - len(self._rooms)]
+        rows = [zip(x.shape, arrays[x.name].shape, strict=True) for x in self.inputs]
+        numbers = {d: number for row in rows for d, number in row}
+        return tuple(numbers[name] for name in dims)
+
+    def _require_within(self, arrays: Mapping[str, Array]) -> None:
+        if self.library.open is not None:
+            shapes = {name: array.shape for name, array in arrays.items()}
+            require_within(self.library.open.bounds, self.inputs, shapes)
 
     def __enter__(self) -> Loaded:
         return self

@@ -31,7 +31,7 @@ from nanoloom.interface.expressions import evaluate, names
 from nanoloom.interface.interface import Interface
 from nanoloom.options import CompileOptions
 from nanoloom.report import Report
-from nanoloom.sizes.dynamic_refusal import NotDynamic
+from nanoloom.sizes.dynamic_refusal import NotDynamic, with_dims
 from nanoloom.sizes.samples import Samples, tried_samples
 from nanoloom.source import Entering, Source
 
@@ -84,8 +84,10 @@ class OpenProgram:
         """Why sizes are not tried; "" where they are."""
         if not self.names:
             return "no dimension is open"
-        if not set(self.names) <= set(self.texts):
-            return "a dimension is an expression of others, which no input has"
+        if lost := [name for name in self.names if name not in self.texts]:
+            text = next(t for t in self.texts if {*lost} & names_in(t))
+            what = f"dimension {text} is an expression"
+            return str(with_dims(NotDynamic(f"{what} of what no input has"), lost))
         options = self.options
         usual = CompileOptions(
             options.target,
@@ -97,16 +99,19 @@ class OpenProgram:
             encoder_caches=options.encoder_caches,
         )
         if options != usual:
-            return "its kernels are scheduled for known sizes"
+            reason = "its kernels are scheduled for known sizes"
+            return str(with_dims(NotDynamic(reason), self.names))
         if isinstance(self.source, Entering):
             return "it is no graph"
-        if not self.samples:
-            few = " ".join(f"--dim {name}=N" for name in self.names[:2])
-            return (
-                f"{len(self.names)} dimensions are open, more than are told apart; "
-                f"give some of them numbers ({few})"
-            )
-        return ""
+        return "" if self.samples else self.not_told_apart()
+
+    def not_told_apart(self) -> str:
+        """The reason where there are no samples, or none that say one."""
+        few = " ".join(f"--dim {name}=N" for name in self.names[:2])
+        return (
+            f"{len(self.names)} dimensions are open, more than are told apart; "
+            f"give some of them numbers ({few})"
+        )
 
     @cached_property
     def samples(self) -> tuple[Samples, ...]:
@@ -226,7 +231,7 @@ class OpenProgram:
                 return None
             self.reason = ""
             return found
-        self.reason = self.reason or "no sizes tell it apart"
+        self.reason = self.reason or self.not_told_apart()
         return None
 
     def binding(self, samples: Samples, empty: Set[str]) -> OpenBinding:

@@ -290,11 +290,11 @@ class Program(CallableProgram):
     ) -> Compiled:
         """The program as a form is written of it."""
         if session:
-            pairs = None if isinstance(session, bool) else session
-            compiled = self.session(pairs=pairs).compiled()
-        elif shapes is None and self.open.names and form != "bare":
-            compiled = self.open.compiled("it cannot be a size at run time")
-        else:
-            binding = self._binding(shapes or self.static_shapes(), {})
-            compiled = binding.to_link() if form == "shared" else binding.compiled()
-        return compiled
+            return self.session(pairs=None if session is True else session).compiled()
+        return self.roomed.compiled(partial(self._bound, form, shapes), shapes)
+
+    def _bound(self, form: Form, shapes: Given | None) -> Compiled:
+        if shapes is None and self.open.names and form != "bare":
+            return self.open.compiled("it cannot be a size at run time")
+        binding = self._binding(shapes or self.static_shapes(), {})
+        return binding.to_link() if form == "shared" else binding.compiled()

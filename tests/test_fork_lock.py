@@ -16,7 +16,7 @@ from onnx import parser
 
 import nanoloom
 from nanoloom.cache import Cache
-from nanoloom.fork_lock import wait_for_compiler
+from nanoloom.fork_lock import between_compiler_calls, wait_for_compiler
 from nanoloom.workers import compile_kernel, pool
 
 NETWORK = """
@@ -50,6 +50,24 @@ def forked(work: Callable[[], bool]) -> int:
         finally:
             os._exit(status)
     return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+
+
+def test_no_fork_waits_for_who_is_between_calls() -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    def work() -> None:
+        with wait_for_compiler(), wait_for_compiler(), between_compiler_calls():
+            begun.set()
+            ended.wait(60)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert begun.wait(60)
+    before = time.monotonic()
+    assert forked(lambda: True) == 0
+    assert time.monotonic() - before < 30  # the lock's patience is 60 seconds
+    ended.set()
+    thread.join()
 
 
 def test_a_fork_waits_for_those_who_work() -> None:

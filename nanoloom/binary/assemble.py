@@ -10,9 +10,19 @@ from nanoloom.binary.kernel import CompiledKernel
 from nanoloom.binary.link import Source
 from nanoloom.binary.parameters import ParameterBlock
 from nanoloom.binary.program_source import program_c
+from nanoloom.binary.session_table import longer
 from nanoloom.binary.sizes import SizesTable
-from nanoloom.binary.table import WORD_BYTES, Buffer, Check, Number, ProgramTable, Step
+from nanoloom.binary.table import (
+    WORD_BYTES,
+    Buffer,
+    Check,
+    Number,
+    ProgramTable,
+    Room,
+    Step,
+)
 from nanoloom.interface.data_dependent_outputs import counted
+from nanoloom.interface.room_names import EXACT, needed_outputs, rooms_among
 from nanoloom.interface.tensor import NONE, Element, Space, Tensor
 from nanoloom.kernels.program import Place, Program, ProgramSizes, Storage, Word
 from nanoloom.linalg.stage import Spec
@@ -75,7 +85,7 @@ def assemble(program: Program, compiled: dict[str, CompiledKernel]) -> Compiled:
                 steps.append(Step(symbol, tasks, buffers, name, scratch, word))
     shares = {name for name, kernel in compiled.items() if own_bytes(kernel)}
     repeats, read = repeats_of(program, [*begins, len(steps)], shares)
-    sizes = program.sizes
+    sizes, rooms = program.sizes, rooms_of(program)
     table = ProgramTable(
         tuple(steps),
         program.arena_bytes + max(map(own_bytes, compiled.values()), default=0),
@@ -85,11 +95,10 @@ def assemble(program: Program, compiled: dict[str, CompiledKernel]) -> Compiled:
         any(kernel.needs_tiles for kernel in compiled.values()),
         tuple(check(program, word) for word in program.checks),
         repeats,
-        sizes=sizes_table(sizes) if sizes else None,
+        sizes=sizes_table(sizes, rooms) if sizes else None,
         numbers=numbers([x.name for x in program.outputs]),
-        read=tuple(
-            buffer(program, block, place, (), None, walked=True) for place in read
-        ),
+        rooms=rooms,
+        read=tuple(buffer(program, block, x, (), None, walked=True) for x in read),
     )
     return Compiled([k.object for k in compiled.values()], table, block)
 
@@ -99,12 +108,35 @@ def numbers(outputs: Sequence[str]) -> tuple[Number, ...]:
     return tuple(Number(outputs.index(x), axis) for _, axis, x in counted(outputs))
 
 
-def sizes_table(sizes: ProgramSizes) -> SizesTable:
+def rooms_of(program: Program) -> tuple[Room, ...]:
+    """Those that a program with sizes has among its inputs, which are the last ones."""
+    names = rooms_among([x.name for x in program.inputs]) if program.sizes else []
+    outputs = [x.name for x in program.outputs]
+    places = [outputs.index(name) for name in needed_outputs(names)]
+    first = len(outputs) - len(counted(outputs)) - len(names)
+    if sorted(places) != list(range(first, first + len(names))):
+        raise ValueError(f"what rooms need is not behind the outputs: {outputs}")
+    return tuple(
+        Room(name.startswith(EXACT), place - first, f"node {name.removeprefix(EXACT)}")
+        for name, place in zip(names, places, strict=True)
+    )
+
+
+def room_dims(sizes: ProgramSizes, count: int) -> list[str]:
+    """The dimensions that are the extents of so many last inputs."""
+    words = [axes[0] for axes in sizes.inputs[len(sizes.inputs) - count :]]
+    return [names[0] for word in words for _, names in sizes.words[word].terms]
+
+
+def sizes_table(sizes: ProgramSizes, rooms: Sequence[Room] = ()) -> SizesTable:
+    """With the dimensions that are rooms behind the others."""
+
     bounds = tuple(
         replace(each, or_none=each.or_none and leaves_nothing(name, sizes))
         for name, each in zip(sizes.dims, sizes.bounds, strict=True)
     )
-    return SizesTable(sizes.dims, sizes.words, sizes.buffers, bounds, sizes.floors)
+    made = SizesTable(sizes.dims, sizes.words, sizes.buffers, bounds, sizes.floors)
+    return longer(made, room_dims(sizes, len(rooms)))
 
 
 def leaves_nothing(dim: str, sizes: ProgramSizes) -> bool:

@@ -88,9 +88,16 @@ def write_bare(
 
     Raises:
         Unsupported: a kernel calls a function of the C library, or the shape of an
-            output depends on data.
+            output depends on data, or a size that has no bound.
         Error: ziglang is missing or the disk refuses.
     """
+    for room in compiled.table.rooms:
+        raise Unsupported(
+            "the data decide about a size that has no bound, and a bare object has no "
+            "memory that grows with it",
+            where=room.where,
+            hint="compile an executable or a library, or give it a bound, as with Min",
+        )
     require_static([x.name for x in compiled.table.outputs])
     name = c_name(model_name)
     defines = (f"NANOLOOM_MODEL={name}", "NANOLOOM_SINGLE_THREAD")

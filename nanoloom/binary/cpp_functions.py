@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from nanoloom.binary.table import ProgramTable
 
-EVERY = ("create", "create_on", "destroy", "run", "input", "output", "explain")
+EVERY = ("create", "create_on", "destroy", "input", "output", "explain")
+RUN, RUN_ALLOC = ("run",), ("run_alloc", "free_outputs")
 OF_SIZES = ("resize", "input_of")
 OF_SESSIONS = ("length", "rewind", "reserve")
 
 
 def functions(table: ProgramTable, name: str) -> str:
     """`struct nanoloom_NAME_functions`, C++11 and newer."""
-    names: list[str] = [*EVERY, *(OF_SIZES if table.sizes else ())]
+    chosen = len(table.sizes.chosen) if table.sizes else 0
+    names: list[str] = [*EVERY, *(RUN_ALLOC if table.rooms else RUN)]
+    names += OF_SIZES if chosen else ()
     if table.sizes or table.numbers:
         names.append("output_of")
     names += OF_SESSIONS if table.kept else ()
     numbers = {
         "int inputs": len(table.given),
         "int outputs": len(table.made),
-        "int sizes": len(table.sizes.chosen) if table.sizes else 0,
+        "int sizes": chosen,
         "bool has_output_of": str("output_of" in names).lower(),
-        "bool is_counted": str(bool(table.numbers)).lower(),
+        "bool is_counted": str(bool(table.numbers and not table.rooms)).lower(),
     }
     lines = [f"static constexpr {kind} = {each};" for kind, each in numbers.items()]
     lines += [f"static constexpr auto {x} = nanoloom_{name}_{x};" for x in names]

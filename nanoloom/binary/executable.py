@@ -29,6 +29,7 @@ SOURCES = (
     "main",
     "arguments",
     "counted",
+    "growth",
     "refusal",
     "isa",
     "trial",

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from nanoloom.binary.cpp_functions import functions
+from nanoloom.binary.grown_header import NO_ROOM, grown
 from nanoloom.binary.link import RUNTIME
 from nanoloom.binary.sizes import SizesTable
 from nanoloom.binary.sizes_header import described, extents, sized
@@ -18,14 +19,11 @@ _TEMPLATE = """\
  *
 {description}
  *
- * All tensors are dense and row-major.  Their memory is the caller's and needs no more
- * than the natural alignment of its elements; inputs and outputs must not overlap.
+{memory_of_tensors}
  *
  *     struct nanoloom_{name} *model = nanoloom_{name}_create(0);
 {resizing} *     const void *inputs[] = {{{inputs}}};
- *     void *outputs[] = {{{outputs}}};
- *     int status = nanoloom_{name}_run(model, inputs, outputs);
- *     if (status) puts(nanoloom_{name}_error(status));
+{running} *     if (status) puts(nanoloom_{name}_error(status));
  *     nanoloom_{name}_destroy(model);
  */
 #ifndef NANOLOOM_MODEL_{upper}_H
@@ -56,12 +54,7 @@ struct nanoloom_{name} *nanoloom_{name}_create(int threads);
 struct nanoloom_{name} *nanoloom_{name}_create_on(nanoloom_parallel parallel,
                                                   void *context);
 
-/* Runs the model: reads {input_count} inputs and writes {output_count} outputs, in the
- * order above.  Returns NANOLOOM_OK (0) or another nanoloom_status.  Threads may run
- * handles of their own at once; a handle that runs already returns NANOLOOM_BUSY. */
-int nanoloom_{name}_run(struct nanoloom_{name} *handle, const void *const *inputs,
-                        void *const *outputs);
-{resize}
+{run}{resize}
 /* Frees a handle that no thread runs; NULL is allowed. */
 void nanoloom_{name}_destroy(struct nanoloom_{name} *handle);
 
@@ -89,6 +82,21 @@ int nanoloom_{name}_explain(const struct nanoloom_{name} *handle, int status,
 #endif
 """
 
+_MEMORY = """\
+ * All tensors are dense and row-major.  Their memory is the caller's and needs no more
+ * than the natural alignment of its elements; inputs and outputs must not overlap."""
+_RUNNING = """\
+ *     void *outputs[] = {{{outputs}}};
+ *     int status = nanoloom_{name}_run(model, inputs, outputs);
+"""
+_RUN = """\
+/* Runs the model: reads {input_count} inputs and writes {output_count} outputs, in the
+ * order above.  Returns NANOLOOM_OK (0) or another nanoloom_status.  Threads may run
+ * handles of their own at once; a handle that runs already returns NANOLOOM_BUSY. */
+int nanoloom_{name}_run(struct nanoloom_{name} *handle, const void *const *inputs,
+                        void *const *outputs);
+"""
+
 # What `explain` says of a model with sizes besides.
 _WRONG_SIZES = """;
  * for NANOLOOM_WRONG_SIZES of the last resize the size and its bounds"""
@@ -113,10 +121,10 @@ _COUNTED_OF_SIZES = """
 # Names that nanoloom_MODEL would share with the types and functions of the runtime.
 _TAKEN = """
     arena arguments beside bf16 bind buffer call check contradiction counted default
-    element failed feature floating floor given half identity kept kernel level levels
-    library made memory move number outside parallel parameter pool program range
-    refusal refuse repeat request results rows run sizes space status step task tensor
-    term tried way workspace
+    element failed feature fit floating floor given growth half identity kept kernel
+    level levels library made memory move number outside parallel parameter pool program
+    range refusal refuse repeat request results room rows run sizes space status step
+    task tensor term tried way workspace
 """
 
 
@@ -136,7 +144,8 @@ def header_h(table: ProgramTable, model_name: str, *, levels: bool = False) -> s
         *describe("input", table.given, table.sizes),
         *describe("output", table.made, table.sizes),
         *describe_numbers(table),
-        *describe("keeps", table.outputs[len(table.made) :], table.sizes),
+        *describe_rooms(table),
+        *describe("keeps", kept(table), table.sizes),
     ]
     tiles = ", or the system grants no AMX tile registers" if table.needs_tiles else ""
     if levels:
@@ -148,21 +157,45 @@ def header_h(table: ProgramTable, model_name: str, *, levels: bool = False) -> s
         upper=name.upper(),
         description="\n".join(lines) or " * It has no inputs and no outputs.",
         inputs=", ".join(f"input_{i}" for i in range(len(table.given))) or "0",
-        outputs=", ".join(f"output_{i}" for i in range(len(table.made))) or "0",
         types=(RUNTIME / "types.h").read_text("utf-8"),
         input_count=len(table.given),
         output_count=len(table.made),
         functions=functions(table, name),
         memory=memory(table),
         tiles=tiles,
-        wrong=_WRONG_SIZES if table.sizes else "",
+        wrong=wrong_words(table),
         **(words | {"resize": words["resize"] + counted_words(table, name)}),
+        **run_words(table, name),
     )
+
+
+def run_words(table: ProgramTable, name: str) -> dict[str, str]:
+    """What is said of a run, and of the memory that it writes."""
+    given, made = len(table.given), len(table.made)
+    if table.rooms:
+        return grown(name, given, made)
+    outputs = ", ".join(f"output_{i}" for i in range(made)) or "0"
+    return {
+        "memory_of_tensors": _MEMORY,
+        "running": _RUNNING.format(name=name, outputs=outputs),
+        "run": _RUN.format(name=name, input_count=given, output_count=made),
+    }
+
+
+def wrong_words(table: ProgramTable) -> str:
+    """What `explain` says besides."""
+    sized = bool(table.sizes and table.sizes.chosen)
+    return (_WRONG_SIZES if sized else "") + (NO_ROOM if table.rooms else "")
+
+
+def kept(table: ProgramTable) -> Sequence[Tensor]:
+    """The outputs that a session keeps."""
+    return table.outputs[len(table.made) :] if table.kept else ()
 
 
 def counted_words(table: ProgramTable, name: str) -> str:
     """What is said of outputs whose shapes depend on data, where there are any."""
-    if not table.numbers:
+    if not table.numbers or table.rooms:
         return ""
     return (_COUNTED_OF_SIZES if table.sizes else _COUNTED).format(name=name)
 
@@ -192,11 +225,27 @@ def describe(
 
 def describe_numbers(table: ProgramTable) -> list[str]:
     """Lines of a comment: the axes that depend on data."""
-    return [
-        f" * axis {x.axis} of output {x.output}: as the data say, at most"
-        f" {_comment(extents(table.outputs[x.output], table.sizes)[x.axis])}"
-        for x in table.numbers
-    ]
+    rooms, lines = room_names(table), list[str]()
+    for x in table.numbers:
+        most = _comment(extents(table.outputs[x.output], table.sizes)[x.axis])
+        bound = "" if any(name in most for name in rooms) else f", at most {most}"
+        lines.append(f" * axis {x.axis} of output {x.output}: as the data say{bound}")
+    return lines
+
+
+def describe_rooms(table: ProgramTable) -> list[str]:
+    """Lines of a comment: the sizes about which only the data decide."""
+    pairs = zip(room_names(table), table.rooms, strict=True)
+    return [f" * {x}: as the data say, at {_comment(room.where)}" for x, room in pairs]
+
+
+def room_names(table: ProgramTable) -> Sequence[str]:
+    """The sizes that are rooms."""
+    return (
+        table.sizes.dims[len(table.sizes.chosen) :]
+        if table.rooms and table.sizes
+        else ()
+    )
 
 
 def _comment(text: str) -> str:

@@ -40,6 +40,7 @@ def program_c(table: ProgramTable, *, parameters_inside: bool = False) -> str:
             *_tensors("inputs", table.inputs),
             *_tensors("outputs", table.outputs),
             *_array("nanoloom_number", "numbers", _numbers(table)),
+            *_array("nanoloom_room", "rooms", _rooms(table)),
             *(sizes_c(table, table.sizes) if table.sizes else [NO_SIZES]),
             "extern const struct nanoloom_program nanoloom_program;",
             "const struct nanoloom_program nanoloom_program = {",
@@ -63,6 +64,7 @@ def _fields(
         f"    .inputs = {'inputs' if table.inputs else '0'},",
         f"    .outputs = {'outputs' if table.outputs else '0'},",
         f"    .numbers = {'numbers' if table.numbers else '0'},",
+        f"    .rooms = {'rooms' if table.rooms else '0'},",
         f"    .parameters = {PARAMETER_SYMBOL if parameters_inside else '0'},",
         f"    .arena_bytes = {table.arena_bytes},",
         f"    .parameter_bytes = {table.parameter_bytes},",
@@ -76,6 +78,7 @@ def _fields(
         f"    .output_count = {len(table.outputs)},",
         f"    .kept_count = {table.kept},",
         f"    .number_count = {len(table.numbers)},",
+        f"    .room_count = {len(table.rooms)},",
         f"    .needs_tiles = {int(table.needs_tiles)},",
     ]
 
@@ -117,6 +120,10 @@ def _repeats(table: ProgramTable) -> Iterable[str]:
 
 def _numbers(table: ProgramTable) -> Iterable[str]:
     return (f"{number.output}, {number.axis}" for number in table.numbers)
+
+
+def _rooms(table: ProgramTable) -> Iterable[str]:
+    return (f"{int(x.exact)}, {x.needed}, {c_string(x.where)}" for x in table.rooms)
 
 
 def _check(check: Check) -> str:

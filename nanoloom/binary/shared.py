@@ -121,7 +121,7 @@ def public_functions(
     table: ProgramTable, name: str, *, levels: bool = False
 ) -> list[Source]:
     """The functions that C calls; those with sizes have more, sessions even more,
-    and so have those with outputs whose shapes depend on data.
+    and so have those with outputs whose shapes depend on data, without a bound or with.
 
     levels: whether the library has several, and may have none for a CPU.
     """
@@ -129,14 +129,16 @@ def public_functions(
         f"NANOLOOM_MODEL={name}",
         *(("NANOLOOM_SIZED",) if table.sizes else ()),
         *(("NANOLOOM_SESSION",) if table.kept else ()),
-        *(("NANOLOOM_COUNTED",) if table.numbers else ()),
+        *(("NANOLOOM_COUNTED",) if table.numbers or table.rooms else ()),
+        *(("NANOLOOM_GROWN",) if table.rooms else ()),
         *(("NANOLOOM_LEVELS",) if levels else ()),
     )
     files = (
         "model",
         *(("model_sizes",) if table.sizes else ()),
         *(("model_session", "kept") if table.kept else ()),
-        *(("model_counted", "counted") if table.numbers else ()),
+        *(("model_counted", "counted") if table.numbers or table.rooms else ()),
+        *(("model_growth", "growth") if table.rooms else ()),
     )
     return [Source.of_runtime(file, *defines) for file in files]
 

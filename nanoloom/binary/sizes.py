@@ -18,7 +18,7 @@ class SizesTable:
     dims: names of the dimensions.  words: the sizes that anything asks for.  slots: of
     the arena; each is as large as the largest of these words.  bounds: of each
     dimension.  floors: of dimensions, which words have as factors, too.  grown: how
-    many of the last dims say how much a session keeps.
+    many of the last dims say how much a session keeps, or are rooms.
     """
 
     dims: tuple[str, ...]

@@ -33,6 +33,18 @@ const struct nanoloom_tensor *nanoloom_{name}_input_of(
 const struct nanoloom_tensor *nanoloom_{name}_output_of(
     const struct nanoloom_{name} *handle, int32_t index);
 """
+_RESIZE_GROWN = """
+/* Chooses the sizes of the runs that follow, NANOLOOM_{upper}_SIZES numbers.  It takes
+ * microseconds and compiles nothing; memory grows with them.
+ * Returns NANOLOOM_OK, NANOLOOM_WRONG_SIZES or NANOLOOM_NO_MEMORY; whatever is not
+ * NANOLOOM_OK leaves the handle as it was.  No run may be under way. */
+int nanoloom_{name}_resize(struct nanoloom_{name} *handle, const int64_t *sizes);
+
+/* Input number `index` with the handle's sizes in its shape, until they change; NULL
+ * past the end, and before the first nanoloom_{name}_resize. */
+const struct nanoloom_tensor *nanoloom_{name}_input_of(
+    const struct nanoloom_{name} *handle, int32_t index);
+"""
 _RESIZE_SESSION = """
 /* Chooses the sizes of the runs that follow, NANOLOOM_{upper}_SIZES numbers: how many
  * tokens each of them brings, for one.  It takes microseconds and compiles nothing.
@@ -70,7 +82,7 @@ _EXAMPLE = """\
 def sized(table: ProgramTable, name: str) -> dict[str, str]:
     """The parts of the header that models without sizes do not have."""
     sizes = table.sizes
-    if sizes is None:
+    if sizes is None or not sizes.chosen:
         return {"sizes": "", "resize": "", "resizing": ""}
     bounds = [sizes.bounds_of(each) for each in sizes.chosen]
     known = all(x.most != UNBOUNDED for x in bounds)
@@ -86,11 +98,16 @@ def sized(table: ProgramTable, name: str) -> dict[str, str]:
     memory = "there is memory for all of them" if known else "memory grows with them"
     return {
         "sizes": _SIZES.format(rows="\n".join(rows), **words),
-        "resize": (_RESIZE_SESSION if table.kept else _RESIZE).format(
-            memory=memory, **words
-        ),
+        "resize": resize_text(table).format(memory=memory, **words),
         "resizing": _EXAMPLE.format(sizes=", ".join(sizes.chosen), name=name),
     }
+
+
+def resize_text(table: ProgramTable) -> str:
+    """What is said of the functions, with names in braces."""
+    if table.rooms:
+        return _RESIZE_GROWN
+    return _RESIZE_SESSION if table.kept else _RESIZE
 
 
 def session_words(sizes: SizesTable) -> dict[str, str]:

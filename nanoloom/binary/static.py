@@ -14,13 +14,14 @@ from nanoloom.cache import Cache
 FUNCTIONS = (
     "create",
     "create_on",
-    "run",
     "destroy",
     "input",
     "output",
     "error",
     "explain",
 )
+RUN_FUNCTIONS = ("run",)
+GROWN_FUNCTIONS = ("run_alloc", "free_outputs", "output_of")
 SIZED_FUNCTIONS = ("resize", "input_of", "output_of")
 COUNTED_FUNCTIONS = ("output_of",)
 SESSION_FUNCTIONS = ("length", "rewind", "reserve")
@@ -47,9 +48,9 @@ def write_static_library(
     sized = SIZED_FUNCTIONS if compiled.table.sizes else ()
     kept = SESSION_FUNCTIONS if compiled.table.kept else ()
     counted = COUNTED_FUNCTIONS if compiled.table.numbers else ()
-    part = Part(
-        compiled, name, tuple(dict.fromkeys((*FUNCTIONS, *sized, *kept, *counted)))
-    )
+    runs = GROWN_FUNCTIONS if compiled.table.rooms else RUN_FUNCTIONS
+    shown = dict.fromkeys((*FUNCTIONS, *runs, *sized, *kept, *counted))
+    part = Part(compiled, name, tuple(shown))
     code = part.linked(sources, triple, cache)
     header = header_h(compiled.table, model_name, levels=bool(compiled.levels))
     return part.write(code, output, header)

@@ -89,6 +89,19 @@ class Number:
 
 
 @dataclass(frozen=True)
+class Room:
+    """For a size that has no bound and only the data say: the extent of one more input.
+
+    exact: so many are wanted, else at least so many.  needed: which of as many outputs
+    says what a run needed.  where: the node.
+    """
+
+    exact: bool
+    needed: int
+    where: str
+
+
+@dataclass(frozen=True)
 class ProgramTable:
     """Everything of a compiled model but its kernels' code and its parameters."""
 
@@ -103,6 +116,7 @@ class ProgramTable:
     sizes: SizesTable | None = None  # what of all this is known only at run time
     kept: int = 0  # of a session: the last inputs and outputs, which it has itself
     numbers: tuple[Number, ...] = ()  # the last outputs, where there is no session
+    rooms: tuple[Room, ...] = ()  # the last inputs, and outputs in front of the numbers
     read: tuple[Buffer, ...] = ()  # by repeats, and what settles behind them
 
     @property
@@ -122,12 +136,13 @@ class ProgramTable:
     @property
     def given(self) -> tuple[Tensor, ...]:
         """The inputs that a caller brings."""
-        return self.inputs[: len(self.inputs) - self.kept]
+        return self.inputs[: len(self.inputs) - self.kept - len(self.rooms)]
 
     @property
     def made(self) -> tuple[Tensor, ...]:
         """The outputs that a caller gets."""
-        return self.outputs[: len(self.outputs) - self.kept - len(self.numbers)]
+        own = self.kept + len(self.numbers) + len(self.rooms)
+        return self.outputs[: len(self.outputs) - own]
 
     def __post_init__(self) -> None:
         last = self.arena_bytes - WORD_BYTES

@@ -112,6 +112,32 @@ struct Tensor {
     }
 };
 
+/* What a run has allocated, freed with this: the outputs of a model whose sizes have no
+ * bound. */
+template <class Functions> class Outputs {
+public:
+    Outputs() = default;
+    Outputs(Outputs &&other) noexcept : tensors(std::move(other.tensors)) {
+        for (int i = 0; i < Functions::outputs; i++)
+            pointers[i] = std::exchange(other.pointers[i], nullptr);
+    }
+    Outputs(const Outputs &) = delete;
+    Outputs &operator=(const Outputs &) = delete;
+    ~Outputs() { Functions::free_outputs(pointers); }
+
+    /* The elements of an output, tensors[index].count() of them; raises Error. */
+    template <class T> const T *data(std::size_t index) const {
+        const Tensor &tensor = tensors.at(index);
+        if (tensor.element != element_of<T>())
+            throw Error(NANOLOOM_OK, tensor.name + " is " + element_name(tensor.element) +
+                                         ", not " + element_name(element_of<T>()));
+        return static_cast<const T *>(pointers[index]);
+    }
+
+    std::vector<Tensor> tensors; /* with the shapes that the run found */
+    void *pointers[Functions::outputs + 1] = {};
+};
+
 /* A handle: its threads and its working memory.  One thread runs it at a time; other
  * handles of the model share its parameters.  Functions: nanoloom_MODEL_functions. */
 template <class Functions> class Model {
@@ -186,7 +212,19 @@ public:
         require(run(given, made));
     }
 
-    /* The same without comparisons and exceptions: an enum nanoloom_status. */
+    /* Reads the inputs and allocates the outputs, of a model whose sizes have no bound. */
+    Outputs<Functions> run_alloc(std::initializer_list<Input> inputs) {
+        const void *given[Functions::inputs + 1];
+        Outputs<Functions> made;
+        fill(inputs, Functions::inputs, given, "inputs",
+             [&](std::int32_t i) { return Place{input(i), input(i).count()}; });
+        require(Functions::run_alloc(handle_, given, made.pointers));
+        for (std::int32_t i = 0; i < Functions::outputs; i++)
+            made.tensors.push_back(output(i));
+        return made;
+    }
+
+    /* The same as run without comparisons and exceptions: an enum nanoloom_status. */
     int run(const void *const *inputs, void *const *outputs) noexcept {
         return Functions::run(handle_, inputs, outputs);
     }

@@ -31,6 +31,7 @@ from nanoloom.graph.data_dependent.trips import (
     fix_trips,
 )
 from nanoloom.graph.dynamic import first_dynamic, first_unfit
+from nanoloom.graph.grown_rows import collect_rows
 from nanoloom.graph.loop_types import like, set_loop_outputs, type_loop
 from nanoloom.graph.sequences.appended import append_rows
 from nanoloom.graph.sequences.change import elements_of
@@ -115,8 +116,9 @@ class Control:
             return
         pairs = list(zip(*(body.outputs for body in branches), strict=True))
         counted = any(counts_of(x) for pair in pairs for x in pair)
+        joined = counted or merge_branches.numbers_decide(node, self.decided)
         for x, y in pairs:
-            require_alike(node, x, y, only_rank=counted)
+            require_alike(node, x, y, only_rank=joined)
         given = self.names, self.opset, self.decided
         merge_branches.Join(node, branches, *given).run()
         maker = Maker(graph, node, self.names, self.opset, (0,), self.decided)
@@ -154,6 +156,8 @@ class Control:
         maker = Maker(graph, node, self.names, self.opset, (0, 1), self.decided)
         if reason is None:
             self.counted(maker, body)
+            return
+        if collect_rows(graph, node, body, original, self.names):
             return
         self.ended(maker, body, original, reason)
 

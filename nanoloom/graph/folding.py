@@ -1,9 +1,8 @@
-"""Operators that ONNX's reference computes as nanoloom's own code does: only they fold.
+"""Operators that ONNX's reference computes as nanoloom's own code does: it folds them.
 
 A constant gives what the same numbers give as an input.  The reference is wrong for
 some operators, types and attributes, and elsewhere rounds otherwise; a node that does
-not fold by its row in `operator_specs.py` runs when the program runs, also if all of
-its inputs are constants.
+not fold by its row in `operator_specs.py` is computed by its own code (own_code.py).
 """
 
 from __future__ import annotations

@@ -55,6 +55,7 @@ class OperatorSpec:
     folds: tuple[str, ...] = ()
     error: Error = Error.ROUNDED
     of_sizes: OfSizes = OfSizes.UNKNOWN
+    is_random: bool = False
 
 
 EVERY = ("every type",)

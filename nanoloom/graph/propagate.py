@@ -16,7 +16,15 @@ import onnx_ir as ir
 from nanoloom.errors import ModelError, noting
 from nanoloom.frontend.declared import Contradictions
 from nanoloom.frontend.memory_claims import require_addresses
-from nanoloom.graph import control, evaluate, functions, inference, splice, unroll
+from nanoloom.graph import (
+    control,
+    evaluate,
+    functions,
+    inference,
+    own_code,
+    splice,
+    unroll,
+)
 from nanoloom.graph.agreement import require_types
 from nanoloom.graph.data_dependent.decisions import Decisions
 from nanoloom.graph.data_dependent.dispatch import step
@@ -112,16 +120,29 @@ class Propagation:
         shape = evaluate.shape_constant(node)
         if shape is not None:
             return [shape]
-        return evaluate.fold(node, self.opsets) if foldable else None
+        tensors = evaluate.fold(node, self.opsets) if foldable else None
+        return tensors or self.computed(node)
+
+    def computed(self, node: ir.Node) -> list[ir.TensorProtocol | None] | None:
+        """The outputs of a node of constants, by its own code."""
+        if operator_name(node) not in self.direct or not self.is_known(node):
+            return None
+        return (
+            own_code.fold(node, self.opsets) if own_code.is_computable(node) else None
+        )
 
     def is_foldable(self, node: ir.Node) -> bool:
-        if node.domain not in DEFAULT_DOMAINS or not agrees(node):
+        if not agrees(node) or not self.is_known(node):
+            return False
+        return not may_be_out_of_range(node)
+
+    def is_known(self, node: ir.Node) -> bool:
+        """Whether a node's outputs may be constants, as its inputs are."""
+        if node.domain not in DEFAULT_DOMAINS:
             return False
         if not all(x is None or known(x) for x in node.inputs):
             return False
-        if any(x.name in self.kept for x in node.outputs):
-            return False
-        return not may_be_out_of_range(node)
+        return not any(x.name in self.kept for x in node.outputs)
 
 
 def known(value: ir.Value | None) -> bool:

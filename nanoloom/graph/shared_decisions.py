@@ -13,10 +13,11 @@ import onnx_ir as ir
 from nanoloom.graph.data_dependent.decisions import Way
 
 WHOLE_PADS = "whole_pads"  # of a node with windows: its pads, whatever windows reach
-COUNTED = "nanoloom_counted"  # of a node with windows: its image's extents are sizes
+COUNTED = "nanoloom_counted"  # of a node whose image's extents are sizes
 COUNTING = ("AveragePool", "LpPool", "MaxPool")  # what lies in their windows
 RESIZING = ("Resize", "Upsample")  # by tables, which sizes decide about
-BY_SIZES = (*COUNTING, *RESIZING)
+PLACING = ("CenterCropPad", "Col2Im", "MaxUnpool")  # what sizes say where
+BY_SIZES = (*COUNTING, *RESIZING, *PLACING)
 
 
 @dataclass
@@ -54,7 +55,7 @@ def keep_pads(graph: ir.Graph) -> None:
 def count_in_place(graph: ir.Graph, fixed: Set[str]) -> None:
     """Let windows count what lies within them when a program runs, in place.
 
-    And let images be resized by tables that it computes.
+    And let images be resized by tables that it computes, or lie where it computes.
 
     fixed: nodes of which it is known.
     """

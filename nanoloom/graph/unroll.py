@@ -39,7 +39,7 @@ def start(graph: ir.Graph, node: ir.Node, body: ir.Graph) -> None:
     trips = -1
     if limit is not None:
         assert limit.const_value is not None
-        trips = int(limit.const_value.numpy().reshape(-1)[0])
+        trips = max(0, int(limit.const_value.numpy().reshape(-1)[0]))
     follow(graph, node, node.inputs[1:], Trip(body, 0, trips, len(node.inputs) - 2))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from enum import Enum
+from functools import cache
 from math import prod
 from typing import TypeAlias
 
@@ -37,7 +38,13 @@ def is_generic(op: Op) -> bool:
 
 def iterators(op: Op) -> list[str]:
     written = str(op.operation.attributes["iterator_types"])  # one text, not one each
-    return re.findall(r"<(\w+)>", written)
+    return list(_kinds(written))
+
+
+@cache
+def _kinds(iterator_types: str) -> tuple[str, ...]:
+    """Few are different, and each is asked for at every look at an operation."""
+    return tuple(re.findall(r"<(\w+)>", iterator_types))
 
 
 def maps(op: Op) -> list[ir.AffineMap]:
@@ -63,7 +70,7 @@ def body(op: Op) -> ir.Block:
 
 
 def yielded(op: Op) -> list[ir.Value]:
-    return list(list(body(op).operations)[-1].operands)
+    return list(body(op).operations[-1].operands)  # the others become no objects
 
 
 def dims_of(expr: ir.AffineExpr) -> set[int]:
@@ -141,7 +148,7 @@ def is_copy(op: Op) -> bool:
     if not is_generic(op) or input_count(op) != 1 or len(op.operation.results) != 1:
         return False
     block = body(op)
-    return len(list(block.operations)) == 1 and yielded(op)[0] == block.arguments[0]
+    return len(block.operations) == 1 and yielded(op)[0] == block.arguments[0]
 
 
 def is_contraction(op: Op) -> bool:
@@ -155,12 +162,12 @@ def is_contraction(op: Op) -> bool:
 
 def sums_products(op: Op) -> bool:
     """The same of a generic on buffers, which has no result."""
-    if input_count(op) != 2 or len(yielded(op)) != 1:
+    if input_count(op) != 2 or "reduction" not in iterators(op):
         return False
-    if "reduction" not in iterators(op):
+    block, results = body(op), yielded(op)
+    if len(results) != 1:
         return False
-    block = body(op)
-    total = yielded(op)[0].owner
+    total = results[0].owner
     if isinstance(total, ir.Block):
         return False
     accumulator = block.arguments[2]

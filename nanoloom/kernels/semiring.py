@@ -18,7 +18,7 @@ from nanoloom.nest.statement import Semiring
 
 def semiring_of(op: Op) -> Semiring | None:
     """How a reduction with one result combines, None if that is not in sight."""
-    if "reduction" not in iterators(op) or len(list(op.operation.results)) != 1:
+    if "reduction" not in iterators(op) or len(op.operation.results) != 1:
         return None
     block = body(op)
     accumulator = list(block.arguments)[-1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 
 @dataclass(frozen=True)
@@ -18,12 +19,12 @@ class Index:
     offset: int = 0
     other: str = ""
 
-    @property
+    @cached_property
     def axes(self) -> tuple[str, ...]:
         """The axes that it depends on, each once."""
         return tuple(dict.fromkeys(axis for axis, _ in self.terms))
 
-    @property
+    @cached_property
     def axis(self) -> str | None:
         """The axis that it is, None if it is more or something else."""
         plain = not self.other and not self.offset and len(self.terms) == 1
@@ -36,7 +37,9 @@ class Index:
 
     def moved(self, by: int) -> Index:
         """by + this."""
-        other = f"{self.other} + {by}" if self.other and by else self.other
+        if not by:
+            return self
+        other = f"{self.other} + {by}" if self.other else ""
         return replace(self, offset=self.offset + by, other=other)
 
     def __str__(self) -> str:
@@ -62,14 +65,16 @@ class Access:
         """All axes that the place depends on."""
         return frozenset(a for index in self.indices for a in index.axes)
 
-    @property
+    @cached_property
     def plain(self) -> tuple[str | None, ...]:
         """The axis of each index, None where it is not one as it is."""
         return tuple(index.axis for index in self.indices)
 
     def moved(self, begin: tuple[int, ...]) -> Access:
         """So far behind where it is, () for the same place."""
-        pairs = zip(self.indices, begin or (0,) * len(self.indices), strict=True)
+        if not any(begin):
+            return self
+        pairs = zip(self.indices, begin, strict=True)
         return replace(self, indices=tuple(x.moved(by) for x, by in pairs))
 
     def lies_along(self, axis: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cached_property
 
 from nanoloom.nest.extent import Extent
 from nanoloom.nest.loop import Placement, plain
@@ -72,7 +73,17 @@ class LoopNest:
         return replace(self, buffers=tuple(pairs))
 
     def stage(self, name: str) -> Statement:
-        return next(s for s in self.stages if s.name == name)
+        return self._named[name]
+
+    # Each step of a schedule asks for the same stages and placements many times.
+    @cached_property
+    def _named(self) -> dict[str, Statement]:
+        return {stage.name: stage for stage in self.stages}
+
+    @cached_property
+    def _placements(self) -> dict[str, Placement]:
+        """Of stages that are placed, and of others that were asked for."""
+        return {placement.stage: placement for placement in self.placed}
 
     def writer(self, buffer: str) -> Statement | None:
         """The stage that makes a buffer, None for arguments."""
@@ -106,8 +117,9 @@ class LoopNest:
 
     def placement(self, stage: str) -> Placement:
         """Where a stage is computed, and its loops."""
-        found = (p for p in self.placed if p.stage == stage)
-        return next(found, None) or plain(self.stage(stage))
+        if stage not in self._placements:
+            self._placements[stage] = plain(self.stage(stage))
+        return self._placements[stage]
 
     def moved(self, placement: Placement) -> LoopNest:
         """The same with a stage placed so."""

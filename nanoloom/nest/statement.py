@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 
 from nanoloom.nest.extent import Extent
 from nanoloom.nest.index import Access, Index
@@ -107,12 +108,13 @@ class Statement:
     def extents(self) -> tuple[Extent, ...]:
         return tuple(axis.extent for axis in self.axes)
 
-    @property
+    # A schedule asks each stage of a nest, again at each of its steps.
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Of the axes."""
         return tuple(axis.name for axis in self.axes)
 
-    @property
+    @cached_property
     def is_reduction(self) -> bool:
         return any(axis.is_reduction for axis in self.axes)
 
@@ -146,19 +148,19 @@ class Statement:
         same = [index.terms for index in read] == [index.terms for index in written]
         return same and not any(index.other for index in read)
 
-    @property
+    @cached_property
     def taken(self) -> tuple[Access, ...]:
         """All that it takes: what it reads, what is inside of its border, and what its
         results begin with."""
         pairs = zip(self.writes, self.begins, strict=False)
-        begun = (replace(w, buffer=name) for w, name in pairs if name)
+        begun = (Access(name, w.indices, w.element) for w, name in pairs if name)
         around = [x for x in (self.inside, self.outside) if isinstance(x, Access)]
         return *self.reads, *around, *begun
 
-    @property
-    def sources(self) -> set[str]:
+    @cached_property
+    def sources(self) -> frozenset[str]:
         """The buffers of all that it takes."""
-        return {taken.buffer for taken in self.taken}
+        return frozenset(taken.buffer for taken in self.taken)
 
     def axis(self, name: str) -> Axis | None:
         return next((axis for axis in self.axes if axis.name == name), None)

@@ -14,20 +14,16 @@ from typing import TYPE_CHECKING
 
 from nanoloom.binding import Binding
 from nanoloom.cache import key
-from nanoloom.errors import DataDependent
-from nanoloom.graph.data_dependent.rooms import EXACT, Unbounded, room_inputs
+from nanoloom.errors import DataDependent, InputError
+from nanoloom.graph.data_dependent.rooms import Unbounded
+from nanoloom.interface.room_names import EXACT, room_inputs
 from nanoloom.open_program import OpenProgram
-from nanoloom.rooms.roomed import (
-    FIRST,
-    OfValues,
-    Roomed,
-    RoomedSource,
-    Rooms,
-    dimension,
-    interfaces,
-)
+from nanoloom.rooms.roomed_source import RoomedSource, dimension, interfaces
+from nanoloom.rooms.roomed_variant import OfValues, RoomedVariant
+from nanoloom.runtime.roomed import FIRST, Rooms
 
 if TYPE_CHECKING:
+    from nanoloom.compiler import Compiled
     from nanoloom.runtime.variant import Variant
     from nanoloom.sizes.samples import Samples
 
@@ -85,6 +81,46 @@ class OpenRooms:
                 self.open.reason = own.reason
                 return samples
 
+    def compiled(
+        self, without: Callable[[], Compiled], shapes: Shapes | None
+    ) -> Compiled:
+        """The program, to be written to a file whose memory grows with what is wanted.
+
+        without: the same where no room is wanted.  shapes: of the inputs, if they are
+        known.  Raises InputError where a room cannot be a size at run time.
+        """
+        try:
+            return without()
+        except Unbounded as error:
+            self.known()
+            self.asks(error)
+        numbers = {} if shapes is None else self.open.numbers(shapes) or {}
+        known = {**self.open.known, **numbers}
+        while True:
+            own = self._program(known)
+            try:
+                made = own.to_link(self.names)
+            except Unbounded as error:
+                if not self.asks(error):
+                    raise
+                continue
+            if made is None:
+                raise self.refusal(own)
+            self.remember()
+            return made
+
+    def refusal(self, own: OpenProgram) -> InputError:
+        """Why a program cannot be written to a file."""
+        nodes = ", ".join(x.removeprefix(EXACT) for x in self.rooms)
+        reason = (
+            "the data decide about a size that has no bound, and it cannot be a size"
+        )
+        open_names = [name for name in own.names if name not in self.names]
+        how = " ".join(f"--dim {name}=N" for name in open_names)
+        hint = f"bind the others: {how}" if how else "give it a bound, as with Min"
+        reason = f"{reason} at run time: {own.reason}"
+        return InputError(reason, where=f"node {nodes}", hint=hint)
+
     def asks(self, error: Unbounded) -> bool:
         """Note a room that is wanted; whether it is another one than before."""
         with self._lock:
@@ -139,7 +175,7 @@ class OpenRooms:
                 self.remember()
                 if self.open.names:
                     self.open.reason = tried[0].reason
-                return Roomed(self.rooms, bind, first, of_values)
+                return RoomedVariant(self.rooms, bind, first, of_values)
         return self._of_numbers(shapes, threads, of_values)
 
     def _of_numbers(
@@ -161,7 +197,7 @@ class OpenRooms:
 
         first = bind((FIRST,) * len(self.rooms))
         self.remember()
-        return Roomed(self.rooms, bind, first, of_values)
+        return RoomedVariant(self.rooms, bind, first, of_values)
 
     @property
     def names(self) -> frozenset[str]:

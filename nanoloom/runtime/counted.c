@@ -10,9 +10,9 @@ int nanoloom_counted_prepare(struct nanoloom_counted *counted,
     size_t made = (size_t)nanoloom_made(program), rank = 0;
     for (size_t i = 0; i < made; i++)
         rank += (size_t)program->outputs[i].rank;
-    size_t outputs = made + (size_t)program->number_count;
-    counted->outputs = calloc(outputs + 1, sizeof *counted->outputs);
-    counted->numbers = calloc((size_t)program->number_count + 1, sizeof(int64_t));
+    size_t numbers = (size_t)(program->room_count + program->number_count);
+    counted->outputs = calloc(made + numbers + 1, sizeof *counted->outputs);
+    counted->numbers = calloc(numbers + 1, sizeof(int64_t));
     counted->tensors = calloc(made + 1, sizeof *counted->tensors);
     counted->shapes = calloc(rank + 1, sizeof(int64_t));
     counted->known = 0;
@@ -35,7 +35,7 @@ void *const *nanoloom_counted_begin(struct nanoloom_counted *counted,
     counted->known = 0;
     for (int32_t i = 0; i < made; i++)
         counted->outputs[i] = outputs[i];
-    for (int32_t i = 0; i < program->number_count; i++)
+    for (int32_t i = 0; i < program->room_count + program->number_count; i++)
         counted->outputs[made + i] = &counted->numbers[i];
     return counted->outputs;
 }
@@ -58,7 +58,7 @@ static void cut(char *array, int64_t *shape, const struct nanoloom_tensor *tenso
 void nanoloom_counted_end(struct nanoloom_counted *counted,
                           const struct nanoloom_program *program)
 {
-    int64_t *shape = counted->shapes;
+    int64_t *shape = counted->shapes, *numbers = counted->numbers + program->room_count;
     for (int32_t i = 0; i < nanoloom_made(program); i++) {
         const struct nanoloom_tensor *tensor = &program->outputs[i];
         for (int32_t d = 0; d < tensor->rank; d++)
@@ -68,7 +68,7 @@ void nanoloom_counted_end(struct nanoloom_counted *counted,
         for (int32_t k = 0; k < program->number_count; k++)
             if (program->numbers[k].output == i)
                 cut(counted->outputs[i], shape, tensor, program->numbers[k].axis,
-                    counted->numbers[k]);
+                    numbers[k]);
         shape += tensor->rank;
     }
     counted->known = 1;

@@ -1,4 +1,5 @@
-/* Outputs whose shapes depend on data: the numbers that a program gives of them. */
+/* Outputs whose shapes depend on data: the numbers that a program gives of them, and of
+ * the room that it needed. */
 #ifndef NANOLOOM_COUNTED_H
 #define NANOLOOM_COUNTED_H
 
@@ -6,7 +7,7 @@
 
 struct nanoloom_counted {
     void **outputs;   /* the caller's, and behind them those of the numbers */
-    int64_t *numbers; /* that the last run gave */
+    int64_t *numbers; /* that the last run gave; what rooms needed stands in front */
     struct nanoloom_tensor *tensors; /* the caller's, with the shapes of the last run */
     int64_t *shapes;
     int known; /* whether there was one */

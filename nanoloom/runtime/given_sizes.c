@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "growth.h"
 #include "npy.h"
 #include "refusal.h"
 
@@ -21,10 +22,14 @@ static void *memory_for(size_t bytes)
 
 static const int64_t **shapes_of(const struct nanoloom_sizes *sizes, char **files)
 {
+    static const int64_t room[] = {NANOLOOM_FIRST_ROOM};
     const struct nanoloom_program *program = sizes->program;
     const int64_t **shapes = memory_for(sizeof *shapes * (size_t)program->input_count);
     for (int32_t i = 0; i < program->input_count; i++) {
         const struct nanoloom_tensor *input = &program->inputs[i];
+        shapes[i] = room;
+        if (i >= nanoloom_given_count(program))
+            continue;
         int64_t *shape = memory_for(sizeof *shape * (size_t)input->rank);
         nanoloom_npy_shape(files[i], input, sizes->shape_texts[i], shape);
         shapes[i] = shape;
@@ -56,13 +61,8 @@ static _Noreturn void refuse(const struct nanoloom_sizes *sizes, const int64_t *
     nanoloom_refuse(NULL, "these are no sizes of the model: %s", text);
 }
 
-const struct nanoloom_program *nanoloom_given(const struct nanoloom_program *program,
-                                              const struct nanoloom_sizes *sizes,
-                                              char **files)
+void nanoloom_given_dims(const struct nanoloom_sizes *sizes, char **files, int64_t *dims)
 {
-    if (!sizes)
-        return program;
-    int64_t *dims = memory_for(sizeof *dims * (size_t)sizes->dim_count);
     const int64_t **shapes = shapes_of(sizes, files);
     struct nanoloom_contradiction wrong = nanoloom_dims_of(sizes, shapes, dims);
     if (wrong.dim != NANOLOOM_NONE)
@@ -71,6 +71,14 @@ const struct nanoloom_program *nanoloom_given(const struct nanoloom_program *pro
                         " in the inputs before",
                         sizes->dims[wrong.dim], wrong.here, wrong.before);
     check_bounds(sizes, dims);
+}
+
+const struct nanoloom_program *nanoloom_bound_to(const struct nanoloom_program *program,
+                                                 const struct nanoloom_sizes *sizes,
+                                                 const int64_t *dims)
+{
+    if (!sizes)
+        return program;
     void *room = memory_for((size_t)nanoloom_bound_bytes(sizes));
     const struct nanoloom_program *bound = nanoloom_bind(sizes, dims, room);
     if (!bound)

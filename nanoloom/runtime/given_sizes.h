@@ -4,11 +4,14 @@
 
 #include "sizes.h"
 
-/* The program itself where it has no sizes; else bound to those of the arrays in `files`,
- * one an input.  Refuses arrays that contradict each other, and sizes that it does not
- * take. */
-const struct nanoloom_program *nanoloom_given(const struct nanoloom_program *program,
-                                              const struct nanoloom_sizes *sizes,
-                                              char **files);
+/* The sizes of the arrays in `files`, one an input; rooms begin as growth.h says.  Refuses
+ * arrays that contradict each other, and sizes that the program does not take. */
+void nanoloom_given_dims(const struct nanoloom_sizes *sizes, char **files, int64_t *dims);
+
+/* The program itself where it has no sizes; else bound to these.  Refuses those that it
+ * does not take. */
+const struct nanoloom_program *nanoloom_bound_to(const struct nanoloom_program *program,
+                                                 const struct nanoloom_sizes *sizes,
+                                                 const int64_t *dims);
 
 #endif

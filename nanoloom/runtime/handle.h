@@ -2,13 +2,15 @@
  *
  * For the files that are compiled once for each model, with -DNANOLOOM_MODEL=name, and
  * NANOLOOM_SIZED where it has sizes, NANOLOOM_SESSION where it also keeps tokens,
- * NANOLOOM_COUNTED where the shapes of outputs depend on data. */
+ * NANOLOOM_COUNTED where the shapes of outputs depend on data, and NANOLOOM_GROWN as well
+ * where they have no bound. */
 #ifndef NANOLOOM_HANDLE_H
 #define NANOLOOM_HANDLE_H
 
 #include <stdatomic.h>
 
 #include "counted.h"
+#include "growth.h"
 #include "kept.h"
 #include "library.h"
 
@@ -38,6 +40,9 @@ HANDLE {
 #ifdef NANOLOOM_COUNTED
     struct nanoloom_counted counted;
 #endif
+#ifdef NANOLOOM_GROWN
+    struct nanoloom_growth growth;
+#endif
 };
 
 /* Memory for a new handle; 0 where there is none. */
@@ -50,6 +55,11 @@ int nanoloom_handle_bind(HANDLE *handle, const int64_t *dims);
 
 /* What was wrong with the sizes of the last resize, as snprintf writes it. */
 int nanoloom_handle_explain_sizes(const HANDLE *handle, char *text, size_t bytes);
+#endif
+
+#ifdef NANOLOOM_GROWN
+/* Binds the program to sizes that the caller chooses; as nanoloom_handle_bind. */
+int nanoloom_growth_resize(HANDLE *handle, const int64_t *sizes);
 #endif
 
 #ifdef NANOLOOM_SESSION

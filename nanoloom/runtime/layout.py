@@ -58,6 +58,7 @@ class Program(ctypes.Structure):
         ("inputs", ctypes.POINTER(Tensor)),
         ("outputs", ctypes.POINTER(Tensor)),
         ("numbers", ctypes.c_void_p),
+        ("rooms", ctypes.c_void_p),
         ("words", ctypes.POINTER(ctypes.c_int64)),
         ("parameters", ctypes.c_void_p),
         ("arena_bytes", ctypes.c_int64),
@@ -72,6 +73,7 @@ class Program(ctypes.Structure):
         ("output_count", ctypes.c_int32),
         ("kept_count", ctypes.c_int32),
         ("number_count", ctypes.c_int32),
+        ("room_count", ctypes.c_int32),
         ("needs_tiles", ctypes.c_int32),
     )
 

@@ -10,7 +10,7 @@
 #define NANOLOOM_PUBLIC __attribute__((visibility("default")))
 
 /* Counted up whenever a struct of program.h or this one changes. */
-enum { NANOLOOM_LIBRARY_VERSION = 9 };
+enum { NANOLOOM_LIBRARY_VERSION = 10 };
 
 struct nanoloom_library {
     int64_t version;

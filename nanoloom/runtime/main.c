@@ -10,6 +10,7 @@
 #include "counted.h"
 #include "cpus.h"
 #include "given_sizes.h"
+#include "growth.h"
 #include "isa.h"
 #include "npy.h"
 #include "program.h"
@@ -43,6 +44,18 @@ static void *memory_for(size_t bytes, const char *what)
     return memory;
 }
 
+/* What runs: a program, bound to its sizes, on its memory. */
+struct job {
+    const struct nanoloom_program *program;
+    const void *const *inputs; /* of the files */
+    void **outputs;
+    struct nanoloom_pool *pool;
+    int64_t threads;
+    struct nanoloom_memory memory;
+    struct nanoloom_counted counted;
+    struct nanoloom_growth growth; /* of a program with sizes */
+};
+
 /* Memory for each tensor: the inputs', read from their files, or the outputs'. */
 static void **arrays_of(const struct nanoloom_tensor *tensors, int32_t count, char **files)
 {
@@ -58,7 +71,7 @@ static void **arrays_of(const struct nanoloom_tensor *tensors, int32_t count, ch
 
 static void check_inputs(const struct nanoloom_arguments *asked)
 {
-    int32_t wanted = nanoloom_program.input_count;
+    int32_t wanted = nanoloom_given_count(&nanoloom_program);
     if (asked->input_count < wanted)
         nanoloom_refuse(NULL,
                         "%d of %d inputs given, input %s is missing; --help shows the usage",
@@ -70,14 +83,13 @@ static void check_inputs(const struct nanoloom_arguments *asked)
 }
 
 /* One run; its time, and those of its steps added to `steps` unless that is NULL. */
-static int64_t run(const struct nanoloom_program *program,
-                   const struct nanoloom_memory *memory, struct nanoloom_pool *pool,
-                   int64_t *step_times, int64_t *steps)
+static int64_t run(const struct job *job, int64_t *step_times, int64_t *steps)
 {
+    const struct nanoloom_program *program = job->program;
     int64_t before = now(), index;
-    if (nanoloom_run(program, memory, nanoloom_pool_run, pool, step_times)) {
+    if (nanoloom_run(program, &job->memory, nanoloom_pool_run, job->pool, step_times)) {
         const struct nanoloom_check *check =
-            nanoloom_failed(program, memory->workspace, &index);
+            nanoloom_failed(program, job->memory.workspace, &index);
         if (!*check->what)
             nanoloom_refuse(NULL, "%s", check->where);
         nanoloom_refuse(check->where, "%s %" PRId64 " is outside %" PRId64 "..%" PRId64,
@@ -90,10 +102,9 @@ static int64_t run(const struct nanoloom_program *program,
 }
 
 /* All runs, and what is to be said of their times. */
-static void run_all(const struct nanoloom_arguments *asked,
-                    const struct nanoloom_program *program,
-                    const struct nanoloom_memory *memory, struct nanoloom_pool *pool)
+static void run_all(const struct nanoloom_arguments *asked, const struct job *job)
 {
+    const struct nanoloom_program *program = job->program;
     int runs = asked->repeat ? asked->repeat : 1;
     size_t steps = (size_t)program->step_count + 1;
     int64_t *times = memory_for(sizeof *times * (size_t)runs, "times");
@@ -102,7 +113,7 @@ static void run_all(const struct nanoloom_arguments *asked,
         nanoloom_refuse("--profile", "no memory");
     int64_t *sums = step_times + steps;
     for (int i = 0; i < runs; i++)
-        times[i] = run(program, memory, pool, asked->profile ? step_times : NULL,
+        times[i] = run(job, asked->profile ? step_times : NULL,
                        asked->profile ? sums : NULL);
     if (asked->repeat)
         nanoloom_report_times(times, runs);
@@ -142,6 +153,59 @@ static void check_file(void)
                         bytes, wanted);
 }
 
+/* Binds the program to sizes and gives it memory. */
+static void prepare(struct job *job)
+{
+    job->program = nanoloom_bound_to(&nanoloom_program, nanoloom_open_sizes,
+                                     job->growth.dims);
+    const struct nanoloom_program *program = job->program;
+    int64_t bytes = nanoloom_workspace_bytes(program, job->threads);
+    void *workspace = nanoloom_arena_create(bytes);
+    if (!workspace)
+        nanoloom_refuse(NULL, "no memory for a workspace of %" PRId64 " bytes", bytes);
+    job->outputs = arrays_of(program->outputs, nanoloom_made(program), NULL);
+    job->memory = (struct nanoloom_memory){
+        .parameters = program->parameters,
+        .inputs = program->room_count
+                      ? nanoloom_growth_inputs(&job->growth, program, job->inputs)
+                      : job->inputs,
+        .outputs = nanoloom_counted_begin(&job->counted, program, job->outputs),
+        .workspace = workspace,
+        .threads = job->threads,
+    };
+}
+
+static void release(struct job *job)
+{
+    for (int32_t i = 0; i < nanoloom_made(job->program); i++)
+        free(job->outputs[i]);
+    free(job->outputs);
+    nanoloom_arena_destroy(job->memory.workspace,
+                           nanoloom_workspace_bytes(job->program, job->threads));
+}
+
+/* Runs until there is room for what only the data say; all that was wrong until then comes
+ * of it. */
+static void settle(struct job *job)
+{
+    struct nanoloom_growth *growth = &job->growth;
+    enum nanoloom_fit fit = NANOLOOM_GROWS;
+    for (int runs = 0; runs < NANOLOOM_MOST_RUNS && fit == NANOLOOM_GROWS; runs++) {
+        nanoloom_run(job->program, &job->memory, nanoloom_pool_run, job->pool, NULL);
+        fit = nanoloom_growth_after(growth, nanoloom_open_sizes, job->counted.numbers);
+        if (fit == NANOLOOM_GROWS) {
+            release(job);
+            nanoloom_growth_take(growth);
+            prepare(job);
+        }
+    }
+    if (fit == NANOLOOM_BEYOND)
+        nanoloom_refuse(nanoloom_growth_where(growth, &nanoloom_program),
+                        "the data want %" PRId64 " elements", growth->wanted);
+    if (fit == NANOLOOM_GROWS)
+        nanoloom_refuse(NULL, "sizes that depend on data do not settle");
+}
+
 static void work(const struct nanoloom_arguments *asked)
 {
     check_file();
@@ -152,27 +216,29 @@ static void work(const struct nanoloom_arguments *asked)
     check_cpu();
     if (nanoloom_program.needs_tiles && nanoloom_request_tiles())
         nanoloom_refuse(NULL, "the system grants no AMX tile registers");
-    const struct nanoloom_program *program =
-        nanoloom_given(&nanoloom_program, nanoloom_open_sizes, asked->inputs);
-    void **inputs =
-        arrays_of(program->inputs, program->input_count, asked->inputs);
-    void **given = arrays_of(program->outputs, nanoloom_made(program), NULL);
-    struct nanoloom_counted counted;
-    if (!nanoloom_counted_prepare(&counted, program))
+    const struct nanoloom_sizes *sizes = nanoloom_open_sizes;
+    struct job job = {.program = &nanoloom_program};
+    if (sizes && !nanoloom_growth_prepare(&job.growth, sizes))
+        nanoloom_refuse(NULL, "no memory for the sizes");
+    if (sizes)
+        nanoloom_given_dims(sizes, asked->inputs, job.growth.dims);
+    const struct nanoloom_program *first =
+        nanoloom_bound_to(&nanoloom_program, sizes, job.growth.dims);
+    job.inputs = (const void *const *)arrays_of(
+        first->inputs, nanoloom_given_count(first), asked->inputs);
+    if (!nanoloom_counted_prepare(&job.counted, first))
         nanoloom_refuse(NULL, "no memory for the shapes of the outputs");
-    void *const *outputs = nanoloom_counted_begin(&counted, program, given);
-    int wanted = asked->threads ? asked->threads : nanoloom_default_threads();
-    struct nanoloom_pool *pool = nanoloom_pool_create(wanted);
-    int64_t threads = pool ? nanoloom_pool_threads(pool) : 0;
-    int64_t bytes = nanoloom_workspace_bytes(program, threads);
-    void *workspace = pool ? nanoloom_arena_create(bytes) : NULL;
-    if (!workspace)
-        nanoloom_refuse(NULL, "no memory for a workspace of %" PRId64 " bytes", bytes);
-    struct nanoloom_memory memory = {program->parameters, (const void *const *)inputs,
-                                     outputs, workspace, threads};
-    run_all(asked, program, &memory, pool);
-    nanoloom_counted_end(&counted, program);
-    give(&results, counted.tensors, outputs);
+    job.pool = nanoloom_pool_create(asked->threads ? asked->threads
+                                                   : nanoloom_default_threads());
+    if (!job.pool)
+        nanoloom_refuse(NULL, "no memory for a thread pool");
+    job.threads = nanoloom_pool_threads(job.pool);
+    prepare(&job);
+    if (job.program->room_count)
+        settle(&job);
+    run_all(asked, &job);
+    nanoloom_counted_end(&job.counted, job.program);
+    give(&results, job.counted.tensors, job.outputs);
 }
 
 int main(int count, char **words)

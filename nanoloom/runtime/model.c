@@ -16,8 +16,10 @@ extern const struct nanoloom_identity nanoloom_identity; /* of the level that is
 
 NANOLOOM_PUBLIC HANDLE *PUBLIC(create)(int threads);
 NANOLOOM_PUBLIC HANDLE *PUBLIC(create_on)(nanoloom_parallel parallel, void *context);
+#ifndef NANOLOOM_GROWN
 NANOLOOM_PUBLIC int PUBLIC(run)(HANDLE *handle, const void *const *inputs,
                                 void *const *outputs);
+#endif
 NANOLOOM_PUBLIC void PUBLIC(destroy)(HANDLE *handle);
 NANOLOOM_PUBLIC const struct nanoloom_tensor *PUBLIC(input)(int32_t index);
 NANOLOOM_PUBLIC const struct nanoloom_tensor *PUBLIC(output)(int32_t index);
@@ -32,6 +34,9 @@ static void release(HANDLE *handle)
 #endif
 #ifdef NANOLOOM_COUNTED
     nanoloom_counted_release(&handle->counted);
+#endif
+#ifdef NANOLOOM_GROWN
+    nanoloom_growth_release(&handle->growth);
 #endif
     nanoloom_arena_destroy(handle->workspace, handle->workspace_bytes);
     nanoloom_arena_destroy(handle->rooms, 2 * handle->room_bytes);
@@ -98,6 +103,8 @@ HANDLE *PUBLIC(create)(int threads)
     return handle;
 }
 
+#ifndef NANOLOOM_GROWN
+
 static int run(HANDLE *handle, const void *const *inputs, void *const *outputs)
 {
 #ifdef NANOLOOM_SESSION
@@ -144,6 +151,8 @@ int PUBLIC(run)(HANDLE *handle, const void *const *inputs, void *const *outputs)
     return status;
 }
 
+#endif
+
 void PUBLIC(destroy)(HANDLE *handle)
 {
     if (!handle)
@@ -154,8 +163,7 @@ void PUBLIC(destroy)(HANDLE *handle)
 
 const struct nanoloom_tensor *PUBLIC(input)(int32_t index)
 {
-    int32_t count = nanoloom_program.input_count - nanoloom_program.kept_count;
-    int known = index >= 0 && index < count;
+    int known = index >= 0 && index < nanoloom_given_count(&nanoloom_program);
     return known ? &nanoloom_program.inputs[index] : NULL;
 }
 
@@ -182,6 +190,7 @@ const char *PUBLIC(error)(int status)
         [NANOLOOM_NOT_KEPT] = "so many tokens are not kept",
         [NANOLOOM_OTHER_TOKENS] =
             "tokens of other sizes are kept: rewind the handle to none of them first",
+        [NANOLOOM_NO_ROOM] = "the data want a size that the model does not take",
     };
     int known = status >= 0 && status < (int)(sizeof texts / sizeof *texts);
     return known ? texts[status] : "unknown status";
@@ -199,6 +208,13 @@ int PUBLIC(explain)(const HANDLE *handle, int status, char *text, size_t bytes)
                         "%" PRId64 " tokens are kept, and at most %" PRId64
                         " can be: rewind the handle, or give it fewer",
                         handle->kept.length, nanoloom_kept_most(nanoloom_open_sizes));
+#endif
+#ifdef NANOLOOM_GROWN
+    const char *node =
+        handle ? nanoloom_growth_where(&handle->growth, &nanoloom_program) : NULL;
+    if (node && status == NANOLOOM_NO_ROOM)
+        return snprintf(text, bytes, "%s: the data want %" PRId64 " elements", node,
+                        handle->growth.wanted);
 #endif
 #ifdef NANOLOOM_SIZED
     if (handle && status == NANOLOOM_WRONG_SIZES)

@@ -11,7 +11,7 @@ const struct nanoloom_tensor *PUBLIC(output_of)(const HANDLE *handle, int32_t in
         return NULL;
     if (handle->counted.known)
         return &handle->counted.tensors[index];
-#ifdef NANOLOOM_SIZED
+#if defined(NANOLOOM_SIZED) && !defined(NANOLOOM_GROWN)
     return handle->program ? &handle->program->outputs[index] : NULL;
 #else
     return NULL;

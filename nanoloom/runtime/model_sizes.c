@@ -35,6 +35,12 @@ int nanoloom_handle_prepare(HANDLE *handle)
         nanoloom_most_workspace(nanoloom_open_sizes, handle->threads, handle->rooms);
     handle->workspace_bytes = bytes;
     handle->workspace = bytes ? nanoloom_arena_create(bytes) : NULL;
+#ifdef NANOLOOM_GROWN
+    if (!nanoloom_growth_prepare(&handle->growth, nanoloom_open_sizes))
+        return 0;
+    if (nanoloom_open_sizes->dim_count == nanoloom_open_sizes->grown_count)
+        return nanoloom_growth_resize(handle, NULL) == NANOLOOM_OK;
+#endif
     return !bytes || handle->workspace;
 }
 
@@ -102,6 +108,8 @@ int PUBLIC(resize)(HANDLE *handle, const int64_t *sizes)
         return NANOLOOM_BUSY;
 #ifdef NANOLOOM_SESSION
     int status = nanoloom_session_resize(handle, sizes);
+#elif defined(NANOLOOM_GROWN)
+    int status = nanoloom_growth_resize(handle, sizes);
 #else
     int status = nanoloom_handle_bind(handle, sizes);
 #endif

@@ -335,9 +335,15 @@ int64_t nanoloom_element_bytes(int32_t element)
     return bytes[element];
 }
 
+int32_t nanoloom_given_count(const struct nanoloom_program *program)
+{
+    return program->input_count - program->kept_count - program->room_count;
+}
+
 int32_t nanoloom_made(const struct nanoloom_program *program)
 {
-    return program->output_count - program->kept_count - program->number_count;
+    int32_t own = program->kept_count + program->number_count + program->room_count;
+    return program->output_count - own;
 }
 
 static int check(const struct nanoloom_tensor *tensor, const void *pointer)
@@ -349,18 +355,29 @@ static int check(const struct nanoloom_tensor *tensor, const void *pointer)
     return NANOLOOM_OK;
 }
 
-int nanoloom_check_pointers(const struct nanoloom_program *program,
-                            const void *const *inputs, void *const *outputs)
+int nanoloom_check_inputs(const struct nanoloom_program *program,
+                          const void *const *inputs)
 {
-    int32_t given = program->input_count - program->kept_count;
-    int32_t made = nanoloom_made(program);
-    if ((given && !inputs) || (made && !outputs))
+    int32_t given = nanoloom_given_count(program);
+    if (given && !inputs)
         return NANOLOOM_NULL_POINTER;
     for (int32_t i = 0; i < given; i++) {
         int status = check(&program->inputs[i], inputs[i]);
         if (status)
             return status;
     }
+    return NANOLOOM_OK;
+}
+
+int nanoloom_check_pointers(const struct nanoloom_program *program,
+                            const void *const *inputs, void *const *outputs)
+{
+    int32_t made = nanoloom_made(program);
+    if (made && !outputs)
+        return NANOLOOM_NULL_POINTER;
+    int wrong = nanoloom_check_inputs(program, inputs);
+    if (wrong)
+        return wrong;
     for (int32_t i = 0; i < made; i++) {
         int status = check(&program->outputs[i], outputs[i]);
         if (status)

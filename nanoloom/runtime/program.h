@@ -55,6 +55,15 @@ struct nanoloom_number {
     int32_t axis;
 };
 
+/* Room for a size that has no bound and that only the data say: a size of the program, the
+ * extent of one more input, which no kernel reads.  What a run needed is one more output,
+ * int64 [1]. */
+struct nanoloom_room {
+    int32_t exact;  /* so many are wanted; else at least so many */
+    int32_t needed; /* which of these outputs */
+    const char *where; /* the node */
+};
+
 struct nanoloom_program {
     const struct nanoloom_step *steps;
     const struct nanoloom_buffer *buffers;
@@ -64,6 +73,7 @@ struct nanoloom_program {
     const struct nanoloom_tensor *inputs;
     const struct nanoloom_tensor *outputs;
     const struct nanoloom_number *numbers; /* of the last number_count outputs */
+    const struct nanoloom_room *rooms; /* of the last room_count inputs */
     const int64_t *words; /* of a program that is bound to sizes, else NULL */
     const void *parameters; /* the block inside the binary, NULL when it lies outside */
     int64_t arena_bytes;
@@ -78,6 +88,7 @@ struct nanoloom_program {
     int32_t output_count;
     int32_t kept_count;  /* of a session: the last inputs and outputs, which it has itself */
     int32_t number_count; /* of a session there are none */
+    int32_t room_count;   /* nor of these, whose outputs stand in front of the numbers */
     int32_t needs_tiles; /* kernels use x86 AMX tiles, which Linux hands out on request */
 };
 
@@ -119,11 +130,16 @@ const struct nanoloom_check *nanoloom_failed(const struct nanoloom_program *prog
 /* Of an enum nanoloom_element. */
 int64_t nanoloom_element_bytes(int32_t element);
 
+/* How many inputs are the caller's: neither a session's own nor rooms. */
+int32_t nanoloom_given_count(const struct nanoloom_program *program);
+
 /* How many outputs are the caller's: neither a session's own nor numbers. */
 int32_t nanoloom_made(const struct nanoloom_program *program);
 
 /* NANOLOOM_OK, or what is wrong with the user's pointers; of what a session has itself, and
- * of numbers, there are none. */
+ * of numbers and rooms, there are none. */
+int nanoloom_check_inputs(const struct nanoloom_program *program,
+                          const void *const *inputs);
 int nanoloom_check_pointers(const struct nanoloom_program *program,
                             const void *const *inputs, void *const *outputs);
 

@@ -31,15 +31,25 @@ static void report_numbers(const struct nanoloom_program *program)
         const struct nanoloom_tensor *output = &program->outputs[number.output];
         printf("axis %d of output %s: as the data say", number.axis, output->name);
         if (output->shape[number.axis] < 0)
-            printf(", at most its size\n");
+            printf(program->room_count ? "\n" : ", at most its size\n");
         else
             printf(", at most %" PRId64 "\n", output->shape[number.axis]);
     }
 }
 
+/* Which sizes only the data say. */
+static void report_rooms(const struct nanoloom_sizes *sizes)
+{
+    const struct nanoloom_program *program = sizes->program;
+    int32_t first = sizes->dim_count - program->room_count;
+    for (int32_t i = 0; i < program->room_count; i++)
+        printf("%s: as the data say, at %s\n", sizes->dims[first + i],
+               program->rooms[i].where);
+}
+
 static void report_bounds(const struct nanoloom_sizes *sizes)
 {
-    for (int32_t i = 0; i < sizes->dim_count; i++) {
+    for (int32_t i = 0; i < sizes->dim_count - sizes->program->room_count; i++) {
         int64_t least = sizes->or_none[i] ? 0 : sizes->least[i];
         printf("dimension %s: at least %" PRId64, sizes->dims[i], least);
         if (sizes->most[i] != INT64_MAX)
@@ -52,10 +62,12 @@ void nanoloom_report_shapes(const struct nanoloom_program *program,
                             const struct nanoloom_sizes *sizes)
 {
     const char *const *texts = sizes ? sizes->shape_texts : NULL;
-    report_tensors("input", program->inputs, program->input_count, texts);
+    report_tensors("input", program->inputs, nanoloom_given_count(program), texts);
     report_tensors("output", program->outputs, nanoloom_made(program),
                    texts ? texts + program->input_count : NULL);
     report_numbers(program);
+    if (sizes)
+        report_rooms(sizes);
     if (sizes)
         report_bounds(sizes);
 }
@@ -66,7 +78,7 @@ void nanoloom_report_usage(const struct nanoloom_identity *identity,
 {
     printf("%s, a model compiled by nanoloom for %s\n\nusage: %s", identity->model,
            identity->target, nanoloom_program_name());
-    for (int32_t i = 0; i < program->input_count; i++)
+    for (int32_t i = 0; i < nanoloom_given_count(program); i++)
         printf(" %s.npy", program->inputs[i].name);
     printf(" [-o FILE.npy]... [options]\n\n"
            "  -o FILE      write an output to a .npy file, once an output, in order;\n"

@@ -81,7 +81,8 @@ struct nanoloom_sizes {
     const int32_t *or_none; /* whether it may be 0 besides: no output has elements then,
                              * and nothing is computed */
     int32_t dim_count;
-    int32_t grown_count; /* the last so many of them say how much a session keeps */
+    int32_t grown_count; /* the last so many of them say how much a session keeps, or how
+                          * much room there is for what only the data say */
     int32_t floor_count;
     int32_t word_count;
     int32_t slot_count;

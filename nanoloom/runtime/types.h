@@ -34,17 +34,18 @@ struct nanoloom_tensor {
 /* What a run returns; every model has a function that puts it into words. */
 enum nanoloom_status {
     NANOLOOM_OK = 0,
-    NANOLOOM_NO_HANDLE = 1,    /* the handle is NULL */
-    NANOLOOM_NULL_POINTER = 2, /* an input or output pointer is NULL */
-    NANOLOOM_MISALIGNED = 3,   /* a pointer is not aligned to its element size */
-    NANOLOOM_BUSY = 4,         /* another thread is running this very handle */
-    NANOLOOM_OUT_OF_RANGE = 5, /* an index is out of range: the outputs mean nothing */
-    NANOLOOM_NO_SIZES = 6,     /* the model's sizes have no numbers yet */
-    NANOLOOM_WRONG_SIZES = 7,  /* the model does not take these sizes */
-    NANOLOOM_NO_MEMORY = 8,    /* there is no memory for these sizes */
-    NANOLOOM_FULL = 9,         /* more tokens than a session was compiled for */
-    NANOLOOM_NOT_KEPT = 10,    /* a session does not keep so many tokens */
-    NANOLOOM_OTHER_TOKENS = 11 /* a session keeps tokens of other sizes */
+    NANOLOOM_NO_HANDLE = 1,     /* the handle is NULL */
+    NANOLOOM_NULL_POINTER = 2,  /* an input or output pointer is NULL */
+    NANOLOOM_MISALIGNED = 3,    /* a pointer is not aligned to its element size */
+    NANOLOOM_BUSY = 4,          /* another thread is running this very handle */
+    NANOLOOM_OUT_OF_RANGE = 5,  /* an index is out of range: the outputs mean nothing */
+    NANOLOOM_NO_SIZES = 6,      /* the model's sizes have no numbers yet */
+    NANOLOOM_WRONG_SIZES = 7,   /* the model does not take these sizes */
+    NANOLOOM_NO_MEMORY = 8,     /* there is no memory for these sizes */
+    NANOLOOM_FULL = 9,          /* more tokens than a session was compiled for */
+    NANOLOOM_NOT_KEPT = 10,     /* a session does not keep so many tokens */
+    NANOLOOM_OTHER_TOKENS = 11, /* a session keeps tokens of other sizes */
+    NANOLOOM_NO_ROOM = 12       /* the data want a size that the model does not take */
 };
 
 /* A piece of work: do the tasks begin, begin + 1, ..., end - 1. */

@@ -62,14 +62,12 @@ def candidates(
         return not step.lines or vectors & (vectors - 1) == 0
 
     widths = [v for v in range(1, MOST_VECTORS + 1) if fits(v)]
+    rooms = [(v, v // step.narrow, registers - masks(v)) for v in widths]
     return [
         (rows, vectors)
-        for vectors in widths
+        for vectors, held, room in rooms
         for rows in range(1, registers)
-        if rows * (vectors // step.narrow)
-        + masks(vectors)
-        + beside(rows, vectors // step.narrow)
-        <= registers
+        if rows * held + beside(rows, held) <= room
     ]
 
 

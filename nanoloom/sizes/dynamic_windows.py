@@ -24,6 +24,7 @@ from nanoloom.sizes.sample_walk import Visit
 
 Numbers = tuple[int, ...]  # one for each sample
 SAME = ("SAME_UPPER", "SAME_LOWER")
+DENSE = ("Conv", "ConvInteger", "QLinearConv")
 TEXT = 3  # axes: a batch, channels, words
 
 
@@ -118,7 +119,7 @@ def is_dense(visits: Sequence[Visit], kernel: Sequence[int]) -> bool:
     """Whether Winograd's method may compute it."""
     first = visits[0]
     others = {*ints(first.node, "strides"), *ints(first.node, "dilations")}
-    three = list(kernel) == [TAPS, TAPS] and "Conv" in first.operator
+    three = list(kernel) == [TAPS, TAPS] and first.operator in DENSE
     return three and others <= {1}
 
 
@@ -193,7 +194,15 @@ def outputs(visits: Sequence[Visit]) -> list[tuple[int, ...]]:
 Rule = Callable[[Sequence[Visit], Samples], list[Numbers]]
 WINDOWS: dict[str, Rule] = {
     **dict.fromkeys(
-        ("AveragePool", "Conv", "ConvInteger", "LpPool", "MaxPool", "QLinearConv"),
+        (
+            "AveragePool",
+            "Conv",
+            "ConvInteger",
+            "DeformConv",
+            "LpPool",
+            "MaxPool",
+            "QLinearConv",
+        ),
         counted,
     ),
     "ConvTranspose": spread,

@@ -25,7 +25,7 @@ from nanoloom.graph.data_dependent.decisions import Decisions
 from nanoloom.graph.shared_decisions import BY_SIZES, RESIZING
 from nanoloom.sizes import operators, size_predicates
 from nanoloom.sizes.dynamic_refusal import NotDynamic, no_size, with_dims
-from nanoloom.sizes.dynamic_resizing import is_steady
+from nanoloom.sizes.dynamic_resizing import extents, is_steady
 from nanoloom.sizes.dynamic_windows import ONLY_MOVED, WINDOWS, are_steady
 from nanoloom.sizes.fit_floors import Samples, distinguished, is_part
 from nanoloom.sizes.floor_division import floors_of
@@ -123,6 +123,8 @@ def is_fixed(visits: Sequence[Visit]) -> bool:
     """
     if visits[0].operator in RESIZING:
         return is_steady(visits)
+    if visits[0].operator == "CenterCropPad":
+        return all(b == a or {*b, *a} == {b[0], a[0]} for _, b, a in extents(visits))
     images = [v.inputs[0] for v in visits]
     rows = {None if x is None or x.shape is None else x.shape[1:] for x in images}
     return len(rows) == 1 and None not in rows

@@ -17,6 +17,7 @@ from nanoloom.graph.operator_spec import Sizes
 from nanoloom.graph.operator_specs import named
 from nanoloom.sizes.dynamic_refusal import NotDynamic
 from nanoloom.sizes.dynamic_slices import cut, require_floor
+from nanoloom.sizes.dynamic_windows import windows_of
 from nanoloom.sizes.fit_floors import Samples
 from nanoloom.sizes.sample_walk import Visit
 from nanoloom.sizes.visited_numbers import (
@@ -166,11 +167,29 @@ def top_k(visits: Sequence[Visit], _: Set[str], __: Samples) -> Limits:
     return [wanted[0], less(extent, wanted[0])]
 
 
+def patched(visits: Sequence[Visit], _: Set[str], samples: Samples) -> Limits:
+    """Col2Im: as many blocks as windows stand on the image, and at least one."""
+    images, block = numbers(visits, 1), numbers(visits, 2)
+    if images is None or block is None or not all(map(is_alike, block)):
+        raise NotDynamic("blocks that are sizes")
+    made: Limits = []
+    kernel = [n[0] for n in block]
+    for extent, windows in zip(images, windows_of(visits[0].node, kernel), strict=True):
+        if is_alike(extent):
+            continue
+        more = windows.low + windows.high - windows.span
+        room = tuple(n + more for n in extent)
+        require_floor(room, windows.stride, samples)
+        made.append(room)
+    return made
+
+
 def has(visit: Visit, index: int) -> bool:
     return visit.inputs[index] is not None
 
 
 RULES: dict[str, Rule] = {
+    "Col2Im": patched,
     "DFT": transformed,
     "Gather": gather,
     "GatherElements": gather,

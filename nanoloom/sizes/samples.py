@@ -102,6 +102,8 @@ def tried_samples(
 ) -> tuple[Samples, ...]:
     """What a model is bound to, one after the other until it takes them."""
     tried = [samples_of(shapes, names, lengths) for lengths in (STEPS, MANY, SHORT)]
+    if not any(tried[1:]):  # more batches than there are small numbers
+        tried.append(samples_of((), names))
     tried.append(image_samples(shapes, names, IMAGES, 1))
     tried.append(image_samples(shapes, names, PARTS, MULTIPLE))
     return tuple(samples for samples in tried if samples)

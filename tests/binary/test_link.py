@@ -182,10 +182,12 @@ def test_zig_needs_no_home_and_writes_into_the_given_folder_only(
 SIZED = ("NANOLOOM_SIZED",)
 SESSION = (*SIZED, "NANOLOOM_SESSION")
 COUNTED = ("NANOLOOM_COUNTED",)
+GROWN = (*SIZED, *COUNTED, "NANOLOOM_GROWN")
 HANDLES = {  # of files that are compiled for a model: what its handle may have
-    "model": [(), SIZED, SESSION, COUNTED],
-    "model_counted": [COUNTED],
-    "model_sizes": [SIZED, SESSION],
+    "model": [(), SIZED, SESSION, COUNTED, GROWN],
+    "model_counted": [COUNTED, GROWN],
+    "model_growth": [GROWN],
+    "model_sizes": [SIZED, SESSION, GROWN],
     "model_session": [SESSION],
 }
 RUNTIME_SOURCES = sorted(path.stem for path in RUNTIME.glob("*.c"))

@@ -115,16 +115,14 @@ def test_other_sizes_are_tried(tmp_path: Path, nanoloom: Command) -> None:
 
 def test_sizes_that_are_compiled_each(tmp_path: Path, nanoloom: Command) -> None:
     text = """
-        g (float[1, 3, n, 9] x, int64[1, 3, n, 9] at) => (float[1, 3, n, 9] y) {
-          y = MaxUnpool<kernel_shape = [1, 1]>(x, at)
-        }
+        g (float[1, n, 2] x) => (float[1, n, 2] y) { y = DFT(x) }
     """
     model = models.write(tmp_path, text)
     said = " ".join(nanoloom("check", model).out.split())
     assert "each size of n is compiled on its own: node" in said
-    assert "(MaxUnpool) is compiled for known sizes only" in said
+    assert "(DFT): a size along the axis that it transforms" in said
     found = json.loads(nanoloom("check", model, "--json").out)
-    assert found["sizes"] == [] and "MaxUnpool" in found["not_sizes"]
+    assert found["sizes"] == [] and "DFT" in found["not_sizes"]
 
 
 def test_inputs_that_decide_about_shapes_are_named(

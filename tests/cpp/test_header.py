@@ -116,10 +116,44 @@ SAID_OF_COUNTS = """\
 0 y has 6 elements, and 0 are given
 3: 134
 """
+GROWN = """
+    g (int64 top) => (int64[n] y) {
+      zero = Constant<value_int = 0>()
+      one = Constant<value_int = 1>()
+      y = Range(zero, top, one)
+    }
+"""
+OF_GROWN = """
+    for (std::int64_t top : {3, 500, 0}) {
+        auto found = model.run_alloc({{&top, 1}});
+        auto made = std::move(found);
+        std::int64_t sum = 0;
+        for (std::size_t i = 0; i < made.tensors[0].count(); i++)
+            sum += made.data<std::int64_t>(0)[i];
+        std::cout << made.tensors[0].shape[0] << ": " << sum << "\\n";
+        refused([&] { made.data<float>(0); });
+    }
+    const std::int64_t far = std::int64_t{1} << 61;
+    refused([&] { model.run_alloc({{&far, 1}}); });
+    refused([&] { model.run_alloc({}); });
+    refused([&] { model.resize({1}); });
+"""
+SAID_OF_GROWN = """\
+3: 3
+0 y is i64, not f32
+500: 124750
+0 y is i64, not f32
+0: 0
+0 y is i64, not f32
+12 node Range_2: the data want 2305843009213693952 elements
+0 the model has 1 inputs, and 0 are given
+0 the model has 0 sizes, and 1 are given
+"""
 CASES = {
     "types": (TYPES, OF_TYPES, SAID_OF_TYPES),
     "sized": (SIZED, OF_SIZES, SAID_OF_SIZES),
     "counts": (COUNTED, OF_COUNTS, SAID_OF_COUNTS),
+    "grown": (GROWN, OF_GROWN, SAID_OF_GROWN),
 }
 
 

@@ -163,7 +163,6 @@ def test_a_library(tmp_path: Path) -> None:
     [
         ('Resize<axes = [2, 3], keep_aspect_ratio_policy = "not_larger">(x, , , sizes)',
          "one axis decides about the extents of all, and h and w are open; give them"),
-        ("CenterCropPad<axes = [2, 3]>(x, sizes)", "is compiled for known sizes only"),
     ],
 )  # fmt: skip
 def test_what_stays_a_variant(tmp_path: Path, node: str, reason: str) -> None:

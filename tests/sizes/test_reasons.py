@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import onnx.parser
 import pytest
@@ -12,16 +14,14 @@ from nanoloom.errors import InputError
 from nanoloom.inspect.dynamic_sizes import dynamic_sizes
 from nanoloom.kernels.program import Call, Limits, Place, Program, Storage, Word
 from nanoloom.kernels.sample_agreement import require_same
+from nanoloom.options import CompileOptions
 from nanoloom.sizes.dynamic_refusal import NotDynamic
+from nanoloom.target import by_name
 from nanoloom.weights.weight import Source, Weight
 
 HEAD = '<ir_version: 8, opset_import: ["" : 18]>'
 # Other dimensions are open as well, and have nothing to do with it.
 REASONS = {
-    "CenterCropPad <axes = [2, 3]>(x, crop)": (
-        "node CenterCropPad_{} (CenterCropPad) is compiled for known sizes only, and h "
-        "and w are open; give them numbers (--dim h=N --dim w=N)"
-    ),
     "Resize <axes = [2, 3], keep_aspect_ratio_policy = 'not_larger'>(x, , , crop)": (
         "node Resize_{} (Resize): not_larger: one axis decides about the extents of "
         "all, and h and w are open; give them numbers (--dim h=N --dim w=N)"
@@ -30,8 +30,8 @@ REASONS = {
         "node Pad_{} (Pad): mode reflect: it pads with more rows than there may be, "
         "and h and w are open; give them numbers (--dim h=N --dim w=N)"
     ),
-    "CenterCropPad <axes = [0]>(s, three)": (
-        "node CenterCropPad_{} (CenterCropPad) is compiled for known sizes only, and m "
+    "DFT <axis = 0>(s)": (
+        "node DFT_{} (DFT): a size along the axis that it transforms, and m "
         "is open; give it a number (--dim m=N)"
     ),
 }
@@ -46,7 +46,6 @@ def model(node: str) -> onnx.ModelProto:
     {{
         o = Relu (z)
         crop = Constant <value_ints = [3, 3]> ()
-        three = Constant <value_ints = [3]> ()
         pads = Constant <value_ints = [0, 0, 1, 999, 0, 0, 1, 1]> ()
         y = {node}
     }}
@@ -62,11 +61,34 @@ def test_a_node_says_which_dimensions(node: str) -> None:
     assert why.startswith(REASONS[node].format(number))
 
 
+def test_a_dimension_that_no_input_has() -> None:
+    text = 'g (float[2, "past + new"] x) => (float[2, m] y) { y = Relu (x) }'
+    made = onnx.parser.parse_model(HEAD + text.replace('"past + new"', "p"))
+    made.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "past + new"
+    why = dynamic_sizes(made.SerializeToString(), {}, Cache.temporary()).why
+    assert why == (
+        "dimension past + new is an expression of what no input has, and new and past "
+        "are open; give them numbers (--dim new=N --dim past=N)"
+    )
+
+
+def test_kernels_of_a_schedule(tmp_path: Path) -> None:
+    made = onnx.parser.parse_model(
+        HEAD + "g (float[n, 2] x) => (float[n, 2] y) { y = Relu (x) }"
+    )
+    options = CompileOptions(by_name("x86-64-v3"), layout="last")
+    program = nanoloom.compile(made, options=options, cache=Cache(tmp_path))
+    assert program.open.reason == (
+        "its kernels are scheduled for known sizes, and n is open; give it a number "
+        "(--dim n=N)"
+    )
+
+
 def test_a_library_says_it_once() -> None:
-    made, cache = model("CenterCropPad <axes = [2, 3]>(x, crop)"), Cache.temporary()
+    made, cache = model("Pad <mode = 'reflect'>(x, pads)"), Cache.temporary()
     program = nanoloom.compile(made.SerializeToString(), cache=cache)
     with pytest.raises(InputError) as refusal:
-        program.save("/nowhere/crop.so")
+        program.save("/nowhere/pad.so")
     assert str(refusal.value).count("--dim h=N") == 1
 
 

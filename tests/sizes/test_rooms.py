@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 import onnx
@@ -202,22 +201,3 @@ def test_a_size_beyond_reason_is_refused() -> None:
     with pytest.raises(nanoloom.InputError, match="the data want 2305843009213693952"):
         program({"top": np.array(1 << 61)})
     assert program({"top": np.array(70)})["y"].tolist() == [*range(70)]
-
-
-def test_no_file_has_memory_that_grows(tmp_path: Path) -> None:
-    """What the caller gives memory for has a size before it runs."""
-    text = """far (int64 top) => (int64[n] y)
-    {
-      zero = Constant<value_int = 0>()
-      one = Constant<value_int = 1>()
-      y = Range(zero, top, one)
-    }"""
-    program = nanoloom.compile(onnx.parser.parse_model(f"{HEAD}\n{text}"))
-    with pytest.raises(nanoloom.Error) as refusal:
-        program.save(tmp_path / "far.so")
-    assert str(refusal.value) == (
-        "node Range_2 (Range): the data decide about a size that has no bound, and "
-        "memory grows with it where Python calls the program, not in a file; give it "
-        "one, as with Min, or export the model with a fixed size there"
-    )
-    assert not (tmp_path / "far.so").exists()

@@ -18,8 +18,15 @@ from nanoloom.graph.data_dependent.count import (
 )
 from nanoloom.graph.data_dependent.decisions import Decisions
 from nanoloom.graph.data_dependent.node_builder import INT64, Maker
-from nanoloom.graph.types import shape_of
+from nanoloom.graph.types import (
+    integer_sources,
+    may_decide_shapes,
+    shape_of,
+    used_by,
+)
 from nanoloom.graph.unique_names import Names
+
+OF_SHAPES = ("Shape", "Size")  # what they read does not matter
 
 
 @dataclass(frozen=True)
@@ -112,6 +119,45 @@ class Join:
         made = replace(made, sources=tuple(names))
         value.meta[COUNT] = made
         return made
+
+
+def numbers_decide(node: ir.Node, decided: Decisions) -> bool:
+    """Whether numbers of the data decide which branch is taken.
+
+    Where inputs of one bool each do, there are few programs for all of their values,
+    each with one branch alone; and one for each shape where sizes do.
+    """
+    root: ir.Graph | None = decided.root
+    names = integer_sources([node.inputs[0]])
+    flags = {x.name for x in ([] if root is None else root.inputs) if is_flag(x)}
+    return reads_data(node.inputs[0]) and not (names and flags.issuperset(names))
+
+
+def reads_data(value: ir.Value | None) -> bool:
+    """Whether a value depends on more than shapes and constants."""
+    waiting, seen = [value], set[ir.Value]()
+    while waiting:
+        value = waiting.pop()
+        if value is None or value in seen or value.const_value is not None:
+            continue
+        seen.add(value)
+        producer = value.producer()
+        if producer is not None and producer.op_type not in OF_SHAPES:
+            found = used_by(producer)
+            if not found and producer.op_type != "Constant":
+                return True  # drawn at random
+            waiting += found
+        elif producer is None and "outer" in value.meta:
+            outer, index = value.meta["outer"]
+            waiting.append(outer.inputs[index])
+        elif producer is None and value.is_graph_input():
+            return True
+    return False
+
+
+def is_flag(value: ir.Value) -> bool:
+    is_bool = value.dtype == ir.DataType.BOOL and may_decide_shapes(value)
+    return is_bool and all(size == 1 for size in shape_of(value))
 
 
 def differ(one: Size, other: Size) -> bool:

@@ -7,7 +7,8 @@ import onnx_ir as ir
 from nanoloom.graph.data_dependent.count import counts_of
 from nanoloom.graph.data_dependent.integer_bounds import is_bounded
 from nanoloom.graph.data_dependent.node_builder import Maker
-from nanoloom.graph.data_dependent.rooms import EXACT, exact_room, is_outside, tell
+from nanoloom.graph.data_dependent.rooms import exact_room, is_outside, tell
+from nanoloom.interface.room_names import EXACT
 
 DOUBLE = int(ir.DataType.DOUBLE)
 

@@ -13,21 +13,19 @@ known when it is there (the trips of a loop that its condition ends).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from nanoloom.errors import DataDependent
+from nanoloom.interface.room_names import EXACT, INPUT, OUTPUT
 
 if TYPE_CHECKING:  # a program that is compiled already needs no ONNX
     import onnx_ir as ir
 
     from nanoloom.graph.data_dependent.decisions import Decisions
 
-INPUT, OUTPUT = "nanoloom.room", "nanoloom.needed"  # in front of the node's name
 NEEDED = "nanoloom.needed"  # in the `meta` of a body: by room, not told of yet
-# What a caller gives a file's program memory for has a size before it runs.
-GROWS = "memory grows with it where Python calls the program, not in a file"
-EXACT = "="  # in front of the node's name, where exactly so much is wanted
+# What a caller gives memory for has a size before it runs.
+GROWS = "memory that grows with it is for calls, libraries and executables alone"
 
 
 class Unbounded(DataDependent):
@@ -41,14 +39,6 @@ class Unbounded(DataDependent):
     ) -> None:
         self.room = room
         super().__init__(f"{reason}, and {GROWS}", inputs, **place)
-
-
-def room_inputs(rooms: Sequence[str]) -> list[str]:
-    return [f"{INPUT} {room}" for room in rooms]
-
-
-def needed_outputs(rooms: Sequence[str]) -> list[str]:
-    return [f"{OUTPUT} {room}" for room in rooms]
 
 
 def room_of(decided: Decisions, room: str) -> int | None:

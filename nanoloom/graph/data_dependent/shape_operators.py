@@ -25,7 +25,8 @@ def shape(m: Maker) -> None:
     sizes = sizes_of(m.input(0))
     first, last = m.attribute("start", 0), m.attribute("end", len(sizes))
     parts = [m.number(size) for size in sizes[first:last]]
-    m.replace((m.one("Concat", *parts, axis=0), {}))
+    made = m.one("Concat", *parts, axis=0) if parts else m.ints()
+    m.replace((made, {}))
 
 
 def size(m: Maker) -> None:

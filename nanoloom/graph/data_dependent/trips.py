@@ -19,13 +19,13 @@ from nanoloom.graph.conditions import scalar
 from nanoloom.graph.data_dependent.count import set_counts
 from nanoloom.graph.data_dependent.node_builder import INT64, OPSET, Maker
 from nanoloom.graph.data_dependent.rooms import (
-    EXACT,
     Unbounded,
     room_of,
     tell,
 )
 from nanoloom.graph.splice import substitute
 from nanoloom.graph.types import shape_of
+from nanoloom.interface.room_names import EXACT
 
 TRIPS = "nanoloom.trips"  # in the `meta` of a Loop: for how many its outputs have room
 REPLACED = "nanoloom.replaced"  # in the `meta` of a node: others take its place

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Builder, Map
-from nanoloom.linalg.builder.indexing import INT64, take
+from nanoloom.linalg.builder.indexing import INT64, position, take
 from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.scalar import Scalar
 from nanoloom.linalg.builder.tensor import Array, Tensor
@@ -80,22 +80,24 @@ def occurrences(b: Builder, node: Node, x: Tensor, grams: Array) -> Tensor:
     if not node.int("min_gram_length") <= n <= node.int("max_gram_length") or not count:
         return total
     table = b.constant(grams.astype(np.int64))
-    most, farthest = 1, min(length, 1)
-    if n > 1:
-        most, farthest = node.int("max_skip_count") + 1, (length - 1) // (n - 1)
-    for distance in range(1, min(most, farthest) + 1):
-        starts = length - (n - 1) * distance
-        total = counted(b, x, table, total, distance, starts)
+    most = node.int("max_skip_count") + 1 if n > 1 else 1
+    # Starts are all places, for any length: what is behind the end is no match.
+    x = b.pad(x, (0, 0), (0, (n - 1) * most))
+    for distance in range(1, most + 1):
+        total = counted(b, x, table, total, distance, length)
     return total
 
 
 def counted(
-    b: Builder, x: Tensor, grams: Tensor, total: Tensor, distance: int, starts: int
+    b: Builder, x: Tensor, grams: Tensor, total: Tensor, distance: int, length: int
 ) -> Tensor:
-    """total and the matches at every start, elements `distance` places apart."""
+    """total and the matches at every start, elements `distance` places apart.
+
+    length: of the rows, which x has more behind.
+    """
     row, gram, start = (ir.AffineDimExpr.get(d) for d in range(3))
     n = grams.shape[1]
-    parts = [b.slice(x, (0, k * distance), (x.shape[0], starts)) for k in range(n)]
+    parts = [b.slice(x, (0, k * distance), (x.shape[0], length)) for k in range(n)]
     seen = [(part, Map.get(3, 0, [row, start])) for part in parts]
     wanted = [
         (grams, Map.get(3, 0, [gram, ir.AffineConstantExpr.get(k)])) for k in range(n)
@@ -109,6 +111,8 @@ def counted(
         match = same[0]
         for one in same[1:]:
             match = match & one
+        if n > 1:
+            match = match & (position(2) < length - (n - 1) * distance)
         return scalars[-1] + match.cast(INT64)
 
     return b.generic(

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from nanoloom.linalg.builder.builder import Builder, Map, computed_as
-from nanoloom.linalg.builder.indexing import INT64, map_generic, position
+from nanoloom.linalg.builder.indexing import INT64, dims, map_generic, position
 from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.scalar import BOOL, Scalar, constant, is_float, select
 from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.mlir import ir
 
+FLOAT64 = np.dtype(np.float64)
 CUBIC = -0.75  # Keys' coefficient, as ONNX fixes it
 REACH = 4  # how far outside a coordinate is told apart: beyond, nothing is read
 
@@ -189,25 +189,39 @@ def gathered(
 
 
 def affine_grid(b: Builder, node: Node) -> Tensor:
-    """grid[n, ..., i] = sum over j of theta[n, i, j] * (coordinates, 1)[..., j]."""
-    theta = node.input(0)
-    shape = node.output_shapes[0]
-    image, depth = shape[1:-1], len(shape) - 2
-    align = bool(node.int("align_corners"))
-    lines = [line(size, align) for size in image]
-    mesh = np.meshgrid(*lines, indexing="ij")[::-1]
-    points = np.stack([*mesh, np.ones(image)], axis=-1).reshape(-1, depth + 1)
-    known = b.constant(points.astype(computed_as(theta.dtype)))
-    made = b.einsum("nij,pj->npi", theta, known, dtype=computed_as(theta.dtype))
-    return b.reshape(b.cast(made, theta.dtype), shape)
+    """grid[n, ..., i] = sum over j of theta[n, i, j] * (coordinates, 1)[..., j].
+
+    Coordinates come innermost first.  They are those of an axis each, computed.
+    """
+    theta, shape = node.input(0), node.output_shapes[0]
+    rank, depth = len(shape), len(shape) - 2
+    align, wide = bool(node.int("align_corners")), computed_as(theta.dtype)
+    lines = [line(b, size, align, wide) for size in shape[-2:0:-1]]
+    row = [ir.AffineDimExpr.get(0), ir.AffineDimExpr.get(rank - 1)]
+    inputs = [
+        (theta, Map.get(rank, 0, [*row, ir.AffineConstantExpr.get(j)]))
+        for j in range(depth + 1)
+    ]
+    inputs += [(x, dims(rank, [depth - j])) for j, x in enumerate(lines)]
+
+    def body(*given: Scalar) -> Scalar:
+        *factors, total = given[: depth + 1]
+        for factor, coordinate in zip(factors, given[depth + 1 :], strict=True):
+            total = total + factor * coordinate
+        return total
+
+    return map_generic(b, shape, theta.dtype, inputs, body)
 
 
-def line(size: int, align: bool) -> np.ndarray:
+def line(b: Builder, size: int, align: bool, dtype: np.dtype) -> Tensor:
     """The normalized coordinates of the centres (or corners) along an axis."""
-    if align:
-        return np.linspace(-1, 1, size)
-    edges = np.linspace(-1, 1, size + 1)
-    return np.array([(low + high) / 2 for low, high in pairwise(edges)])
+
+    def body(place: Scalar) -> Scalar:
+        twice = place.cast(FLOAT64) * 2.0
+        steps, over = (twice, max(size - 1, 1)) if align else (twice + 1.0, size)
+        return (steps / float(over) - 1.0).cast(dtype)
+
+    return b.generate((size,), dtype, body)
 
 
 OPERATORS = {"AffineGrid": affine_grid, "GridSample": grid_sample}

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from nanoloom.graph.shared_decisions import COUNTED
 from nanoloom.linalg.builder.builder import Builder
-from nanoloom.linalg.builder.indexing import map_generic, position, take
+from nanoloom.linalg.builder.indexing import INT64, map_generic, position, take
 from nanoloom.linalg.builder.node import Node
-from nanoloom.linalg.builder.scalar import Scalar, select
+from nanoloom.linalg.builder.scalar import Scalar, constant, select
 from nanoloom.linalg.builder.tensor import Tensor
 
 Widths = tuple[list[int], list[int]]
@@ -142,11 +143,45 @@ def crop(b: Builder, x: Tensor, low: Sequence[int], high: Sequence[int]) -> Tens
 def center_crop_pad(b: Builder, node: Node) -> Tensor:
     """The middle of x, or x in the middle of zeros, axis by axis."""
     x, shape = node.input(0), node.output_shapes[0]
+    if node.int(COUNTED):
+        return centered(b, x, shape)
     pairs = list(zip(x.shape, shape, strict=True))
     cut = [max(have - want, 0) for have, want in pairs]
     x = crop(b, x, [c // 2 for c in cut], [c - c // 2 for c in cut])
     grow = [max(want - have, 0) for have, want in pairs]
     return b.pad(x, [g // 2 for g in grow], [g - g // 2 for g in grow])
+
+
+def centered(b: Builder, x: Tensor, shape: Sequence[int]) -> Tensor:
+    """The same where only a run knows whether an axis is cut or grows.
+
+    Both leave half of the difference in front, rounded towards 0.  Extents are read
+    from a constant: in the code the half would be folded, which no size is.
+    """
+    axes = [
+        d for d, pair in enumerate(zip(x.shape, shape, strict=True)) if len({*pair}) > 1
+    ]
+    numbers = np.array([[x.shape[d], shape[d]] for d in axes], np.int64)
+    known, origin = b.value(b.constant(numbers)), b.value(x)
+
+    def body() -> Scalar:
+        at = [position(d) for d in range(x.rank)]
+        inside: Scalar | None = None
+        for i, d in enumerate(axes):
+            have, want = (
+                b.load(known, INT64, [constant(i, INT64), constant(k, INT64)])
+                for k in range(2)
+            )
+            half = (have - want).absolute() >> 1
+            place = at[d] + select(have < want, -half, half)
+            within = (place >= 0) & (place < have)
+            inside = within if inside is None else inside & within
+            at[d] = place.maximum(0).minimum(have - 1)
+        element = b.load(origin, x.dtype, at)
+        zero = constant(0, element.dtype)
+        return element if inside is None else select(inside, element, zero)
+
+    return map_generic(b, shape, x.dtype, [], body)
 
 
 OPERATORS = {"CenterCropPad": center_crop_pad, "Pad": pad}

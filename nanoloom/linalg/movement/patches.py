@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from nanoloom.graph.shared_decisions import COUNTED
 from nanoloom.linalg.builder.builder import (
     PARALLEL,
     REDUCTION,
@@ -51,7 +52,16 @@ def col2im(b: Builder, node: Node) -> Tensor:
     axes = [Axis(*row) for row in zip(block, blocks, strides, dilations, strict=True)]
     apart = b.reshape(x, (images, channels, *block, *blocks))
     whole = b.cast(summed(b, phases(b, apart, axes), axes), x.dtype)
-    return part_of(b, whole, node.ints("pads", [0] * 2 * rank), image)
+    pads = node.ints("pads", [0] * 2 * rank)
+    lack = lacking(whole.shape[2:], pads, image)
+    if node.int(COUNTED):  # as much as any size lacks
+        ends = zip(axes, pads[rank:], strict=True)
+        lack = [max(axis.most_lacking - high, 0) for axis, high in ends]
+    whole = b.pad(whole, [0] * whole.rank, [0, 0, *lack])
+    shape = images, channels, *image
+    return (
+        whole if shape == whole.shape else b.slice(whole, [0, 0, *pads[:rank]], shape)
+    )
 
 
 @dataclass(frozen=True)
@@ -81,6 +91,15 @@ class Axis:
     @property
     def taps(self) -> int:
         return -(-self.block * self.spread // self.stride)
+
+    @property
+    def most_lacking(self) -> int:
+        """How many pixels no block reaches at most, behind a border of none.
+
+        blocks * stride > pixels - span, and steps are `behind` more.
+        """
+        span = (self.block - 1) * self.dilation + 1
+        return span - 1 - self.behind * self.stride
 
     @property
     def behind(self) -> int:
@@ -132,16 +151,13 @@ def summed(b: Builder, x: Tensor, axes: Sequence[Axis]) -> Tensor:
     return b.reshape(made, (*x.shape[:2], *sizes))
 
 
-def part_of(b: Builder, x: Tensor, pads: Sequence[int], image: Sequence[int]) -> Tensor:
-    """The image behind its border; pixels that no block reaches are 0."""
+def lacking(
+    have: Sequence[int], pads: Sequence[int], image: Sequence[int]
+) -> list[int]:
+    """Pixels of the image behind all that blocks reach, along each axis: they are 0."""
     low = pads[: len(image)]
-    lack = [
-        max(before + size - have, 0)
-        for before, size, have in zip(low, image, x.shape[2:], strict=True)
-    ]
-    x = b.pad(x, [0] * x.rank, [0, 0, *lack])
-    shape = *x.shape[:2], *image
-    return x if shape == x.shape else b.slice(x, [0, 0, *low], shape)
+    ends = [before + size for before, size in zip(low, image, strict=True)]
+    return [max(end - n, 0) for end, n in zip(ends, have, strict=True)]
 
 
 def known(node: Node, index: int) -> list[int]:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
+
+from nanoloom.graph.shared_decisions import COUNTED
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.index_checks import check
+from nanoloom.linalg.builder.indexing import map_generic, position
 from nanoloom.linalg.builder.loops import repeat
 from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.scalar import Scalar, constant, select
 from nanoloom.linalg.builder.slices import index
 from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.mlir import arith, ir, tensor
@@ -33,6 +39,8 @@ def max_unpool(b: Builder, node: Node) -> Tensor:
     if x.size and whole.size:
         whole = scatter(b, x, places, whole)
     shape = node.output_shapes[0]
+    if node.int(COUNTED) and node.optional(2) is not None:
+        return corner(b, whole, shape)
     kept = [min(s, o) for s, o in zip(whole.shape, shape, strict=True)]
     cut = whole if tuple(kept) == whole.shape else b.slice(whole, [0] * x.rank, kept)
     return b.pad(cut, [0] * x.rank, [o - s for o, s in zip(shape, kept, strict=True)])
@@ -52,6 +60,21 @@ def scatter(b: Builder, x: Tensor, places: Tensor, into: Tensor) -> Tensor:
         return [b.tensor(made, x.dtype)]
 
     return b.reshape(repeat(b, x.size, [flat], step)[0], into.shape)
+
+
+def corner(b: Builder, x: Tensor, shape: Sequence[int]) -> Tensor:
+    """The first elements along each axis, and zeros behind where x has no more."""
+    source = b.value(x)
+
+    def body() -> Scalar:
+        at = [position(d) for d in range(x.rank)]
+        inside = [p < n for p, n in zip(at, x.shape, strict=True)]
+        near = [p.minimum(n - 1) for p, n in zip(at, x.shape, strict=True)]
+        element = b.load(source, x.dtype, near)
+        every = reduce(lambda one, other: one & other, inside)
+        return select(every, element, constant(0, element.dtype))
+
+    return map_generic(b, shape, x.dtype, [], body)
 
 
 OPERATORS = {"MaxUnpool": max_unpool}

@@ -1,6 +1,6 @@
 """Programs whose sizes have no bound, and only the data decide: run until they fit.
 
-Such a size is the extent of one more input (graph/data_dependent/rooms.py), so one
+Such a size is the extent of one more input (interface/room_names.py), so one
 program is for all of them.  A run says what it needed; where that is not what it had,
 memory is bound to it and the program runs again.  What the last run had is what the
 next one begins with.
@@ -10,100 +10,67 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
-from nanoloom.binding import deciding
 from nanoloom.errors import Error, InputError
-from nanoloom.graph.data_dependent.rooms import EXACT, needed_outputs, room_inputs
-from nanoloom.interface.data_dependent_outputs import trimmed
-from nanoloom.interface.interface import Interface
+from nanoloom.interface.data_dependent_outputs import Counted, counted, trimmed
+from nanoloom.interface.room_names import EXACT, needed_outputs, room_inputs
 from nanoloom.runtime.given_arrays import NOWHERE
-from nanoloom.runtime.variant import Variant
-from nanoloom.source import Source
-
-if TYPE_CHECKING:
-    import onnx_ir
+from nanoloom.runtime.library import Instance, Library
 
 Array = np.ndarray
 Rooms = tuple[int, ...]
-OfValues = Callable[[Mapping[str, Array]], Variant]  # by inputs that decide shapes
+Otherwise = Callable[[Mapping[str, Array], Array | None], dict[str, Array]]
 BOOL = np.dtype(np.bool_)
 FIRST = 64  # elements, before a run has said more
 MOST_RUNS = 80  # rooms grow at least by a half each time
 MOST = 1 << 40  # elements
 
 
-class RoomedSource(Source):
-    """A model with one more input for each of its rooms, of which the shape counts."""
+class Bound(Protocol):
+    """A program that is bound to sizes, with names of what it takes and gives."""
 
-    def __init__(self, source: Source, rooms: Sequence[str]) -> None:
-        self.given, self.source, self.rooms = source.given, source, rooms
-
-    @property
-    def digest(self) -> str:
-        return f"{self.source.digest} with {self.rooms}"
-
-    def is_hashed(self) -> bool:
-        return self.source.is_hashed()
-
-    def model(self) -> onnx_ir.Model:
-        return self.source.model()
-
-    def bound(
-        self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]
-    ) -> onnx_ir.Model:
-        """A copy of the model for these input shapes, and rooms."""
-        import onnx_ir as ir
-
-        names = room_inputs(self.rooms)
-        given = {name: shape for name, shape in shapes.items() if name not in names}
-        bound = self.source.bound(given, values)
-        for name in names:
-            value = ir.Value(
-                name=name,
-                shape=ir.Shape(shapes[name]),
-                type=ir.TensorType(ir.DataType.BOOL),
-            )
-            bound.graph.inputs.append(value)
-        return bound
+    library: Library
+    instance: Instance
+    inputs: list[str]
+    outputs: list[str]
+    counted: Counted
 
 
-def dimension(room: int) -> str:
-    """The name of a room's extent, which no model has."""
-    return f"nanoloom_room_{room}"
+class Opened:
+    """One of a library, on the threads of an instance."""
+
+    def __init__(self, library: Library, threads: Instance) -> None:
+        self.library, self.instance = library, library.create(threads)
+        self.inputs = [x.name for x in library.inputs]
+        self.outputs = [x.name for x in library.outputs]
+        self.counted = counted(self.outputs)
 
 
-def interfaces(rooms: Sequence[str]) -> list[Interface]:
-    names = room_inputs(rooms)
-    return [Interface(n, (dimension(i),), BOOL) for i, n in enumerate(names)]
+Bind = Callable[[Rooms], Bound | None]  # None where a program does not take them
 
 
-class Roomed(Variant):
+class Roomed:
     """A program with rooms, for shapes of its inputs: called like any other.
 
-    bind: the program for numbers of its rooms, None where there is none; of_values: for
-    values of inputs, which is then made.
+    otherwise: what runs, of inputs and times, where a room is none that it takes; or
+    says why nothing does.
     """
 
     def __init__(
-        self,
-        rooms: Sequence[str],
-        bind: Callable[[Rooms], Variant | None],
-        first: Variant,
-        of_values: OfValues,
+        self, rooms: Sequence[str], bind: Bind, first: Bound, otherwise: Otherwise
     ) -> None:
-        self.rooms, self.bind, self.of_values = rooms, bind, of_values
-        self.name = f"{first.name} {rooms}"
+        self.rooms, self.bind, self.otherwise = rooms, bind, otherwise
         self._lock = threading.Lock()
         self._take((FIRST,) * len(rooms), first)
 
-    def _take(self, sizes: Rooms, variant: Variant) -> None:
-        self.sizes, self.variant = sizes, variant
-        self.library, self.instance = variant.library, variant.instance
-        self.inputs, self.outputs = variant.inputs, variant.outputs
-        self.counted, self._block = variant.counted, None
+    def _take(self, sizes: Rooms, bound: Bound) -> None:
+        self.sizes, self.variant = sizes, bound
+        self.library, self.instance = bound.library, bound.instance
+        self.inputs, self.outputs = bound.inputs, bound.outputs
+        self.counted = bound.counted
 
     def __call__(
         self,
@@ -127,7 +94,7 @@ class Roomed(Variant):
                     raise failure
                 return trimmed(made, self.counted) if self.counted else made
             if (grown := self.bind(wanted)) is None:
-                return deciding(inputs, (), self.of_values)[0](inputs, nanoseconds)
+                return self.otherwise(inputs, nanoseconds)
             sizes, variant = wanted, grown
             with self._lock:
                 self._take(sizes, variant)
@@ -135,7 +102,7 @@ class Roomed(Variant):
 
     def run(
         self,
-        variant: Variant,
+        variant: Bound,
         sizes: Rooms,
         inputs: Mapping[str, Array],
         nanoseconds: Array | None,
@@ -166,3 +133,20 @@ class Roomed(Variant):
             grown = size if need <= size else max(need, 2 * size)
             made.append(need if room.startswith(EXACT) else grown)
         return tuple(made)
+
+
+def in_library(rooms: Sequence[str], bind: Callable[[Rooms], Opened | None]) -> Roomed:
+    """Of a program that stands in a file: there is no other one for values of inputs.
+
+    Raises InputError for sizes of its inputs that it does not take.
+    """
+
+    def refuse(_: Mapping[str, Array], __: Array | None) -> dict[str, Array]:
+        reason = "the data want a size that the model does not take"
+        where = f"node {', '.join(x.removeprefix(EXACT) for x in rooms)}"
+        raise InputError(reason, where=where, hint="call what is compiled in Python")
+
+    first = bind((FIRST,) * len(rooms))
+    if first is None:
+        raise InputError("these are no sizes of the model")
+    return Roomed(rooms, bind, first, refuse)

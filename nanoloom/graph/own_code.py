@@ -1,0 +1,108 @@
+"""Constants that nanoloom's own code computes, once, while a model is compiled.
+
+ONNX's reference does not compute every operator as the code does (folding.py).  A node
+of another one, whose inputs are known, is a model of its own, which is compiled for
+this machine and runs once.  It is right for every operator that has code, and takes a
+tenth of a second or more: those that fold otherwise come first.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from math import prod
+from typing import TypeAlias
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+from nanoloom.graph.alike_nodes import Answers
+from nanoloom.graph.evaluate import asked, single
+from nanoloom.graph.folding import is_defined
+from nanoloom.graph.operator_specs import named
+from nanoloom.graph.types import is_static, shape_of
+
+Arrays: TypeAlias = Mapping[str, np.ndarray]
+MOST = 1 << 22  # elements of a constant, which is kept in memory
+# Other numbers at each node, or at each run, are none of a constant's.
+RANDOM = named(lambda spec: spec.is_random)
+COMPUTED = Answers[Sequence[np.ndarray] | None]()
+_running = threading.local()  # node: the one whose program is made
+
+
+def is_computable(node: ir.Node) -> bool:
+    """Of a node of ONNX's domain whose inputs are known and whose shapes are."""
+    if getattr(_running, "node", None) is not None:
+        return False
+    if node.op_type in RANDOM or not is_defined(node) or not known_arrays(node):
+        return False
+    used = [out for out in node.outputs if out.name]
+    few = all(is_static(out) and 0 < prod(shape_of(out)) <= MOST for out in used)
+    graphs = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
+    return few and all(a.type not in graphs for a in node.attributes.values())
+
+
+def known_arrays(node: ir.Node) -> dict[int, ir.TensorProtocol]:
+    """The inputs by their places; none where one is no array of numbers."""
+    given = {i: x.const_value for i, x in enumerate(node.inputs) if x is not None}
+    whole = {i: t for i, t in given.items() if t is not None and t.size}
+    plain = all(t.dtype != ir.DataType.STRING for t in whole.values())
+    return whole if plain and len(whole) == len(given) else {}
+
+
+def fold(
+    node: ir.Node, opsets: dict[str, int]
+) -> list[ir.TensorProtocol | None] | None:
+    """The constants that a computable node gives; None where its code refuses them."""
+    arrays = COMPUTED.of(asked(node, opsets), lambda: computed(node, opsets))
+    if arrays is None:
+        return None
+    rest = iter(arrays)
+    return [ir.Tensor(next(rest)) if out.name else None for out in node.outputs]
+
+
+def computed(node: ir.Node, opsets: dict[str, int]) -> Sequence[np.ndarray] | None:
+    """What a program of the node alone gives: its first input is the program's.
+
+    The others are its constants, of which some must be known.
+    """
+    tensors = known_arrays(node)
+    given = [tensors.get(i) for i in range(len(node.inputs))]
+    model = single(node, opsets, given, [bool(out.name) for out in node.outputs])
+    kinds = {x.name: x for x in (*model.graph.input, *model.graph.output)}
+    for i, tensor in tensors.items():
+        describe(kinds[f"x{i}"], tensor.dtype, tensor.shape.numpy())
+    for i, out in enumerate(node.outputs):
+        if out.name and out.dtype is not None:
+            describe(kinds[f"y{i}"], out.dtype, shape_of(out))
+    first = min(tensors)
+    for i, tensor in tensors.items():
+        if i != first:
+            model.graph.input.remove(kinds[f"x{i}"])
+            proto = ir.serde.serialize_tensor(ir.Tensor(tensor.numpy(), name=f"x{i}"))
+            model.graph.initializer.append(proto)
+    _running.node = node
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            made = compiled(model, {f"x{first}": tensors[first].numpy()})
+    except Exception:  # noqa: BLE001 - any failure means: computed by the model's program
+        return None
+    finally:
+        _running.node = None
+    return [np.array(made[x.name]) for x in model.graph.output]
+
+
+def compiled(model: onnx.ModelProto, feeds: Arrays) -> Arrays:
+    """What a program gives.  Who makes it comes behind this stage: it goes by name."""
+    made: Arrays = import_module("nanoloom.compile_program").run_once(model, feeds)
+    return made
+
+
+def describe(
+    value: onnx.ValueInfoProto, dtype: ir.DataType, shape: Sequence[int]
+) -> None:
+    kind = onnx.helper.make_tensor_type_proto(int(dtype), list(shape))
+    value.type.CopyFrom(kind)

@@ -1,0 +1,123 @@
+"""Constants that the compiler's own code computes, while a model is compiled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+import nanoloom
+from nanoloom.cache import Cache
+from nanoloom.errors import Error
+from nanoloom.graph import own_code
+from nanoloom.graph.folding import EXACT, ROUNDED
+from nanoloom.graph.own_evaluation import RULES
+from tests.fuzz.recipes.table import RECIPES
+from tests.graph import sweep
+from tests.linalg.single import model_of
+
+EPS, SEED = 2.0**-23, 11
+
+
+def f(*shape: int) -> np.ndarray:
+    return np.random.default_rng(len(shape)).standard_normal(shape).astype(np.float32)
+
+
+# The operator, its inputs, its attributes, and how many numbers a result is a sum of.
+CASES: dict[str, tuple[list[Any], dict[str, Any], int]] = {
+    "ConvTranspose": ([f(1, 2, 5, 6), f(2, 3, 3, 3)], {}, 18),
+    "GridSample": ([f(1, 2, 5, 6), f(1, 3, 4, 2)], {}, 4),
+    "LSTM": ([f(5, 2, 3), f(1, 16, 3), f(1, 16, 4)], {"hidden_size": 4}, 35),
+    "MaxPool": ([f(1, 2, 6, 6)], {"kernel_shape": [2, 2]}, 1),
+    "Resize": ([f(1, 9, 8), None, None, np.array([1, 7, 5])], {"mode": "cubic"}, 16),
+    "SoftmaxCrossEntropyLoss": ([f(3, 5), np.array([0, 1, 4])], {}, 15),
+}  # fmt: skip
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The operators that run while compiling, from now on."""
+    ran: list[str] = []
+    real = own_code.compiled
+
+    def compiled(model: Any, feeds: Any) -> Any:
+        ran.append(model.graph.node[0].op_type)
+        return real(model, feeds)
+
+    monkeypatch.setattr(own_code, "compiled", compiled)
+    monkeypatch.setattr(own_code, "COMPUTED", type(own_code.COMPUTED)())
+    return ran
+
+
+@pytest.mark.parametrize("operator", CASES)
+def test_a_constant_is_computed_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operator: str
+) -> None:
+    """It is what the same numbers give as inputs, and no kernel of the program's."""
+    inputs, attributes, terms = CASES[operator]
+    places = [i for i, x in enumerate(inputs) if x is not None]
+    ran = counted(monkeypatch)
+    model, feeds = model_of(operator, inputs, attributes, constants=places)
+    program = nanoloom.compile(model, cache=Cache(tmp_path), threads=1)
+    constant = program(feeds)["y0"]
+    assert ran == [operator]
+    model, feeds = model_of(operator, inputs, attributes, constants=places[1:])
+    right = nanoloom.compile(model, cache=Cache(tmp_path), threads=1)(feeds)["y0"]
+    assert ran == [operator]
+    assert constant.shape == right.shape and constant.dtype == right.dtype
+    most = max(abs(x).max() for x in inputs if x is not None and x.dtype == "f")
+    assert (abs(constant - right) <= terms * EPS * max(most, 1) ** 2).all()
+    assert abs(right).max() > 0.1
+
+
+OTHERS = sorted(
+    name
+    for name in RECIPES.keys() - EXACT - ROUNDED.keys() - RULES.keys()
+    if "." not in name and name not in ("If", "Loop", "Scan")
+)
+
+
+@pytest.mark.drawn
+@pytest.mark.parametrize("operator", OTHERS)
+def test_random_constants(tmp_path: Path, operator: str) -> None:
+    """Of every operator that the reference does not fold: as the same inputs give."""
+    case = sweep.drawn(operator, SEED)
+    if case is None:
+        return  # of other opsets
+    model = onnx.ModelProto()
+    model.CopyFrom(case.model)
+    del model.graph.input[:]
+    for name, array in case.feeds.items():
+        model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+    try:
+        wanted = nanoloom.compile(case.model, cache=Cache(tmp_path))(case.feeds)
+    except Error:
+        return  # what is drawn need not be taken
+    found = nanoloom.compile(model, cache=Cache(tmp_path))({})
+    for name, right in wanted.items():
+        assert found[name].shape == right.shape and found[name].dtype == right.dtype
+        if right.dtype.kind == "f":
+            most = np.nanmax(abs(right[np.isfinite(right)]), initial=1)
+            eps = float(np.finfo(right.dtype).eps)
+            np.testing.assert_allclose(found[name], right, 0, 64 * eps * most)
+        else:
+            np.testing.assert_array_equal(found[name], right)
+
+
+@pytest.mark.parametrize("operator", ["RandomNormalLike", "Bernoulli"])
+def test_random_numbers_are_no_constants(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operator: str
+) -> None:
+    ran = counted(monkeypatch)
+    model, feeds = model_of(operator, [abs(f(3, 5)) % 1], {}, constants=[0])
+    nanoloom.compile(model, cache=Cache(tmp_path), threads=1)(feeds)
+    assert ran == []
+
+
+def test_an_index_out_of_range_is_refused_as_before(tmp_path: Path) -> None:
+    inputs = [f(3, 5), np.array([0, 1, 9])]
+    model, feeds = model_of("SoftmaxCrossEntropyLoss", inputs, {}, constants=[0, 1])
+    with pytest.raises(Error, match="target"):
+        nanoloom.compile(model, cache=Cache(tmp_path), threads=1)(feeds)
