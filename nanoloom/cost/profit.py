@@ -7,14 +7,9 @@ their way out of the cache and back.
 from __future__ import annotations
 
 from nanoloom.cost.estimate import estimate
+from nanoloom.nest.contraction import bits
 from nanoloom.nest.nest import LoopNest
 from nanoloom.target.facts import Target
-
-LINE = 64  # bytes
-# Cycles of a line on its way out of the second-level cache, or back into it, as
-# measured on AVX-512: of the image behind ResNet's first layer, both together 6.
-LINE_CYCLES = 3.0
-ELEMENT_BITS = 32  # of an f32 number
 
 
 def pays(apart: LoopNest, fused: LoopNest, target: Target) -> bool:
@@ -26,6 +21,9 @@ def pays(apart: LoopNest, fused: LoopNest, target: Target) -> bool:
     joined = estimate(fused, (), target)
     if not joined.recomputed:
         return True
-    lanes = target.lanes(ELEMENT_BITS) * target.vector.fma_per_cycle
+    lanes = target.lanes(bits("f32")) * target.vector.fma_per_cycle
     spared = estimate(apart, (), target).moved("l2") - joined.moved("l2")
-    return joined.recomputed / lanes < LINE_CYCLES * spared / LINE
+    return (
+        joined.recomputed / lanes
+        < target.caches.l3_cycles * spared / target.caches.line
+    )

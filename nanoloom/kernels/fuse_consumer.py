@@ -25,8 +25,8 @@ from nanoloom.kernels.linalg_query import Kind, Op, base, inputs
 from nanoloom.kernels.pad_op import border_around
 from nanoloom.kernels.read_through_views import is_permutation, is_reduction
 from nanoloom.mlir import ir
+from nanoloom.nest.contraction import bits
 from nanoloom.nest.fused_consumer import (
-    BYTES,
     PANEL_VECTORS,
     FusedConsumer,
     fused_consumer,
@@ -100,8 +100,8 @@ def fits(
         return True
     cache, columns = SMALL_CACHE, SMALL_PANEL
     if target is not None:
-        cache = target.caches.l2
-        columns = PANEL_VECTORS * target.lanes(8 * BYTES)
+        cache = target.caches
+        columns = PANEL_VECTORS * target.lanes(bits("f32"))
     sizes = found.blocks(columns, cache)
     if found.is_scattered or not found.fit(sizes, cache):
         return False

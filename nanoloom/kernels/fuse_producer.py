@@ -42,9 +42,9 @@ from nanoloom.mlir import ir
 from nanoloom.nest.contraction import elements, lhs_is_k_contiguous, roles
 from nanoloom.nest.lhs_producer import is_profitable
 from nanoloom.nest.statement import Statement
-from nanoloom.target.facts import Target
+from nanoloom.target.facts import Cache, Target
 
-SMALL_CACHE = 256 * 1024  # the second-level one of any CPU
+SMALL_CACHE = Cache(32 * 1024, 256 * 1024)  # of any CPU
 MULTIPLIED = ("arith.mulf", "arith.muli")  # would make a product of a sum
 Owners = dict[ir.Operation, Group]
 
@@ -72,7 +72,7 @@ def fuse_producers(
     weights: the arguments that are parameters, of which panels can be packed.
     """
     owner = {op.operation: group for group in groups for op in group.ops}
-    cache = SMALL_CACHE if target is None else target.caches.l2
+    cache = SMALL_CACHE if target is None else target.caches
     gone: set[int] = set()
     for group in groups:
         op = product(group)
@@ -104,7 +104,7 @@ def is_inlined(front: Group, op: Op) -> bool:
     return reads_once(alone(op)) and not becomes_product
 
 
-def read_by_rows(op: Op, weights: Sequence[ir.Value], cache: int) -> ir.Value | None:
+def read_by_rows(op: Op, weights: Sequence[ir.Value], cache: Cache) -> ir.Value | None:
     """The left operand of a packed product, if blocks of its rows pay."""
     stage = alone(op)
     shape = roles(stage)

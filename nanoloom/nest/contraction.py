@@ -94,9 +94,10 @@ def lhs_is_k_contiguous(stage: Statement, shape: Contraction) -> bool:
     return last.factor(depth) == 1 and all(depth not in x.axes for x in outer)
 
 
-# Rows that share a right operand along the sum.  Measured on AVX2, of sums of 64: for 8
-# rows a copy that is turned takes 1.5 times as long as lanes along the sum, for 16 as
-# long, and for more it pays.
+# Rows that share a right operand along the sum, as few as one tile has, about.
+# Measured on AVX2, of sums of 64: for 8 rows a copy that is turned takes 1.5 times as
+# long as lanes along the sum, for 16 as long, and for more it pays.  From twice as many
+# on it pays to weave an operand, too, or to have it in panels of twice the memory.
 FEW_ROWS = 8
 
 

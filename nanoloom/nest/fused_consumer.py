@@ -9,26 +9,23 @@ A task makes a block of y: a panel of columns f, of the points of t that it read
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from nanoloom.nest.contraction import Contraction, elements, roles
+from nanoloom.nest.contraction import FEW_ROWS, Contraction, bits, elements, roles
 from nanoloom.nest.extent import Extent
 from nanoloom.nest.footprint import Sizes, footprint, read_of
+from nanoloom.nest.granularity import BLOCK_ROWS, FEWEST_TASKS
 from nanoloom.nest.index import Access, Index
 from nanoloom.nest.nest import LoopNest, Role
 from nanoloom.nest.statement import Statement
 from nanoloom.nest.steps import number, points, whole
+from nanoloom.target.facts import Cache
 
-BYTES = 4  # of an f32 number
 PANEL_VECTORS = 2  # of columns, about, before the register tile is chosen
-FEWEST_TASKS = 8  # for any number of threads
-SHARE = 0.5  # of the second-level cache, for a task's part of t
-ANY = 1 << 62  # points: an index may reach as far
-ONE_TILE = 8  # rows that a register tile has, about
-ENOUGH = 32  # rows of a window that is a task: some register tiles
-ROWS = 256  # of smaller windows, which are a task together
+ANY = sys.maxsize  # points: an index may reach as far
 
 
 @dataclass(frozen=True)
@@ -97,10 +94,10 @@ class FusedConsumer:
         names = {read: axis for axis, read in pairs}
         return tuple(sizes.get(names[name] or "", 0) for name in self.consumer.names)
 
-    def blocks(self, columns: int, cache: int) -> Sizes:
+    def blocks(self, columns: int, cache: Cache) -> Sizes:
         """Points of the last stage's axes that a task makes.
 
-        columns: of a panel.  cache: bytes of the second-level one.  Windows that lie
+        columns: of a panel.  cache: of a core.  Windows that lie
         side by side are made some at a time.  Of those that overlap as many as leave a
         part of t in the cache, and tasks for any number of threads: the fewest rows are
         made by two tasks then.
@@ -111,7 +108,7 @@ class FusedConsumer:
             extent = self.extent(name)
             for step, reach in self.windows(name):
                 if reach <= step:
-                    most = -(-ROWS // reach) if reach < ENOUGH else 1
+                    most = -(-2 * BLOCK_ROWS // reach) if reach < 4 * FEW_ROWS else 1
                     blocks = -(-extent // most)
                     sizes[name] = -(-extent // blocks)
                 elif is_whole:  # of the axes behind, or they would be made in part
@@ -131,13 +128,15 @@ class FusedConsumer:
             name
             for name in self.names
             for step, reach in self.windows(name)
-            if reach <= step and reach < ENOUGH and self.extent(name) * step > ONE_TILE
+            if reach <= step
+            and reach < 4 * FEW_ROWS
+            and self.extent(name) * step > FEW_ROWS
         ]
         return len(small) > 1
 
-    def fit(self, sizes: Sizes, cache: int) -> bool:
+    def fit(self, sizes: Sizes, cache: Cache) -> bool:
         """Whether a task's part of t leaves room in a cache."""
-        return points(self.made_of(sizes)) * BYTES <= SHARE * cache
+        return points(self.made_of(sizes)) * bits("f32") // bits("u8") <= cache.resident
 
     def with_tasks(self, sizes: Sizes) -> Sizes:
         """Enough blocks, all alike along the outermost axis of windows that overlap."""
@@ -227,7 +226,7 @@ def makes_columns(nest: LoopNest, product: Statement) -> Contraction | None:
     if nest.buffer(right.buffer).role is Role.CONSTANT:
         return shape if shape.rows else None
     rows = prod(shape.extents[d] for d in shape.rows)
-    single = len(shape.rows) == 1 and len(shape.reduced) == 1 and rows <= ONE_TILE
+    single = len(shape.rows) == 1 and len(shape.reduced) == 1 and rows <= FEW_ROWS
     return shape if shape.contiguous and single else None
 
 

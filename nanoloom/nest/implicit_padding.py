@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nanoloom.nest.contraction import Contraction, elements, roles
+from nanoloom.nest.contraction import Contraction, bits, elements, roles
 from nanoloom.nest.guard import Guard, Partition
 from nanoloom.nest.nest import LoopNest, Role
 from nanoloom.nest.statement import Statement
@@ -19,7 +19,6 @@ from nanoloom.nest.statement import Statement
 AT_SOURCE = "its source"  # where what a pad makes is stored, if it is left out
 AROUND = "its source, with a border"  # where a pad lies that is written around that
 FLOATS = ({"f32"}, {"f64"})
-FOUR = 4  # bytes that are multiplied at once
 
 
 def may_be_implicit(
@@ -69,7 +68,8 @@ def is_in_quads(product: Statement, shape: Contraction) -> bool:
     apart = sum(name in index.axes for index in read.indices) == 1
     row = read.indices[-1]
     pixels = any(not is_summed(product, axis) for axis in row.axes)
-    return apart and pixels and row.factor(name) == 1 and shape.extents[last] == FOUR
+    four = shape.extents[last] == bits("i32") // bits("u8")
+    return apart and pixels and row.factor(name) == 1 and four
 
 
 def is_summed(stage: Statement, axis: str) -> bool:

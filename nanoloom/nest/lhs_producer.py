@@ -11,21 +11,20 @@ from __future__ import annotations
 
 from math import prod
 
-from nanoloom.nest.contraction import Contraction
+from nanoloom.nest.contraction import Contraction, bits
+from nanoloom.nest.granularity import FEWEST_TASKS
+from nanoloom.target.facts import Cache
 
-BYTES = 4  # of an f32 number
-SHARE = 0.2  # of the second-level cache for a block, beside the panels
-NEAR = 0.5  # of it for weights that blocks find there again
-FEWEST_BLOCKS = 8  # tasks, for any number of threads
+BYTES = bits("f32") // bits("u8")
 
 
-def max_rows(shape: Contraction, cache: int) -> int:
-    """Rows that a block should have at most; cache: bytes of the second-level one."""
+def max_rows(shape: Contraction, cache: Cache) -> int:
+    """Rows that a block should have at most."""
     rows, depth = points(shape, shape.rows), points(shape, shape.reduced)
-    return min(int(SHARE * cache) // (depth * BYTES), rows // FEWEST_BLOCKS)
+    return min(cache.panel // (depth * BYTES), rows // FEWEST_TASKS)
 
 
-def is_profitable(shape: Contraction, cache: int) -> bool:
+def is_profitable(shape: Contraction, cache: Cache) -> bool:
     """Whether blocks of rows take no more of memory than they spare it.
 
     Weights that outweigh the second-level cache come through it again for every block.
@@ -38,7 +37,7 @@ def is_profitable(shape: Contraction, cache: int) -> bool:
     block = max_rows(shape, cache)
     if block < 1:
         return False
-    again = (-(-rows // block) - 1) * max(0, weights - int(NEAR * cache))
+    again = (-(-rows // block) - 1) * max(0, weights - cache.resident)
     return 2 * made > again
 
 

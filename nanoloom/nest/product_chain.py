@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nanoloom.nest.contraction import Contraction, lanes_along_k, roles
+from nanoloom.nest.contraction import Contraction, bits, lanes_along_k, roles
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
 
-MOST_COLUMNS = 16384  # of `a`: a row of so many f32 numbers leaves room in the cache
+# Of rows of `a` together, or one: they are written once and read thrice, and leave room
+# in the second-level cache.
+CHAIN_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True)
@@ -72,4 +74,4 @@ def is_tileable(shape: Contraction) -> bool:
     A single row, as of the next word of a text, is no axis of its own.
     """
     few = len(shape.rows) < 2 and len(shape.reduced) == 1 and not shape.other_columns
-    return few and 0 < shape.extents[shape.column] <= MOST_COLUMNS
+    return few and 0 < shape.extents[shape.column] * bits("f32") // 8 <= CHAIN_BYTES

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
+from nanoloom.nest.granularity import MOST_WRITTEN
 from nanoloom.nest.reuse import Place
 from nanoloom.nest.taps import Tap, Window
-
-MOST_WRITTEN = 256  # points behind each other, for all steps of the sums
 
 
 @dataclass(frozen=True)

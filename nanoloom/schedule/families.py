@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isqrt
 
 from nanoloom.schedule.step_cost import FMA, StepCost
-from nanoloom.target.facts import Target
+from nanoloom.target.facts import MatrixUnit, Target
 from nanoloom.target.instructions.choose import counts_words, dot_for, pair_products
 
 BYTES = tuple((a, b, "i32") for a in ("s8", "u8") for b in ("s8", "u8"))
@@ -19,12 +20,13 @@ FLOATS = (
     ("f16", "f16", "f32"),
 )
 
-TILE_STEPS = 16  # groups in a row of a tile register
-TILE_ROWS = 32  # of a tile of sums: two registers of them below each other
-IMAGE_ROWS = 2  # of an image, whose pixels such a tile has, in registers of their own
-# Rows that a panel is read for once, from memory: what would ask for it keeps its own
-# loads waiting.  As measured: 2 to 4 take 0.83 of the time without, 7 and 8 are alike.
-FEW_ROWS = 6
+AMX = MatrixUnit()
+TILE_STEPS = AMX.rows  # groups in a row of a tile register
+# Tile registers of sums below each other, and beside each other, so that those of both
+# operands are there, too: four of eight (the paper's Fig. 2c).
+SIDE = isqrt(AMX.tiles + 1) - 1
+TILE_ROWS = AMX_COLUMNS = SIDE * AMX.rows  # of a tile of sums
+IMAGE_ROWS = SIDE  # of an image, whose pixels such a tile has, in their own registers
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,9 @@ BIT_TABLES = Family(
     ),
     widens=True,
 )
+# Rows that a panel is read for once, from memory: what would ask for it keeps its own
+# loads waiting.  As measured: 2 to 4 take 0.83 of the time without, 7 and 8 are alike.
+FEW_ROWS = 6
 FAMILIES = {
     family.name: family
     for family in (

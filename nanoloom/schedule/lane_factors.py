@@ -9,13 +9,10 @@ cycle, and multiply with four of them, have no room for more.
 
 from __future__ import annotations
 
+from nanoloom.nest.contraction import bits as bits_of
 from nanoloom.schedule.register_tile import RegisterTile
 from nanoloom.target.facts import Target
-
-F32_BITS = 32
-# Rows, and vectors: of smaller tiles LLVM spills some factors, as their assembly shows.
-FEWEST = 4
-FACTORS = 8  # registers whose lanes multiply: 3 bits of SVE's FMLA say which
+from nanoloom.target.instructions.aarch64 import LANE_REGISTERS
 
 
 def lane_factors(target: Target, bits: int) -> int:
@@ -32,7 +29,7 @@ def wide_lane_factors(target: Target) -> int:
     """The same of f32 in vectors as wide as the machine's: lanes of every 128 bits."""
     unit = target.vector
     whole = unit.bits == target.isa.lane_factors and unit.scalable
-    return unit.bits // F32_BITS if whole else 0
+    return unit.bits // bits_of("f32") if whole else 0
 
 
 def is_room(rows: int, vectors: int, registers: int, *, swapped: bool) -> bool:
@@ -50,6 +47,14 @@ def swaps_for_room(tile: RegisterTile, target: Target) -> bool:
 
 
 def is_wide_room(rows: int, vectors: int, target: Target) -> bool:
-    """The same of vectors as wide as the machine's, columns one by one."""
+    """The same of vectors as wide as the machine's, columns one by one.
+
+    Of tiles with fewer rows or vectors than a register has factors LLVM spills some, as
+    their assembly shows.
+    """
     room = is_room(rows, vectors, target.vector.registers, swapped=True)
-    return room and min(rows, vectors) >= FEWEST and rows <= FACTORS
+    return (
+        room
+        and min(rows, vectors) >= wide_lane_factors(target)
+        and rows <= LANE_REGISTERS
+    )

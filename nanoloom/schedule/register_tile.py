@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nanoloom.nest.granularity import BLOCK_ROWS
 from nanoloom.schedule.step_cost import FMA, StepCost
-from nanoloom.target.facts import MOST_VECTORS, Shared, Target, VectorUnit
+from nanoloom.target.facts import (
+    ADDRESSES,
+    MOST_VECTORS,
+    Cache,
+    Shared,
+    Target,
+    VectorUnit,
+)
 
-EDGE_ROWS = 8  # a tile over the edge needs a pointer a row: more of them are spilled
-WIDEN = 2  # cycles a vector of a copy in a wider type: a load, a conversion, a store
 # Without mask registers, tiles of several panels ask at every store what is inside of
 # the last one: 5 % at least, and 15 % of sums of 129 products, as measured on AVX2.
 ASKED = 1.05
-LOAD = 0.2  # of a cycle: what is left of a load beside multiply-adds, as measured
-# Of a single row each number of the right operand is read once, from the second-level
-# cache or from behind it: cycles of a line, as measured, and a line's bits.
-LINE, LINE_BITS = 1.5, 512
-# As any number of rows is scheduled for: an odd batch of texts (sizes/samples.py).
-MANY_ROWS = 447
 ALIKE = 1.04  # of the cycles: so much the prediction is not better, as measured
 
 
@@ -115,7 +115,8 @@ def cycles(
     """Of a step of a tile, for m rows of a result.
 
     Below its limit a load still costs a little, and the right operand's thrice: those
-    are whole lines, from the second-level cache.
+    are whole lines, from the second-level cache.  Of a single row each is read once.
+    A copy in a wider type is a load, a conversion and a store for each vector.
     """
     vectors = vectors // step.narrow
     prepared = rows * step.left + vectors * step.right
@@ -123,10 +124,14 @@ def cycles(
     shifted = (rows * step.multiplies + step.shifts) * vectors / unit.fma_per_cycle
     loaded = rows * step.left_loads + vectors * step.right_loads
     loads = loaded / unit.load_per_cycle
-    copied = WIDEN * rows * step.widened / unit.bits
-    hidden = LOAD * (rows * step.left_loads + 2 * vectors) / unit.load_per_cycle
+    rates = unit.load_per_cycle, unit.fma_per_cycle, unit.store_per_cycle
+    copied = sum(1 / n for n in rates) * rows * step.widened / unit.bits
+    hidden = (
+        unit.load_left * (rows * step.left_loads + 2 * vectors) / unit.load_per_cycle
+    )
     chain = step.multiplies * unit.fma_latency
-    lines = LINE * vectors * step.right_loads * unit.bits / LINE_BITS if m == 1 else 0
+    read = vectors * step.right_loads * unit.bits / (8 * Cache.line)
+    lines = Cache.l2_loads / unit.load_per_cycle * read if m == 1 else 0
     return max(work, shifted, loads, chain, lines) + hidden + step.lines + copied
 
 
@@ -178,7 +183,7 @@ def ranked(
             step.swaps and swapped(rows, vectors, unit.registers),
         )
         for rows, vectors in candidates(unit.registers, step, n, lanes)
-        if rows <= EDGE_ROWS or m % rows == 0
+        if rows <= ADDRESSES // 2 or m % rows == 0
     ]
     return sorted(found, key=lambda tile: (round(tile.cost, 3), -tile.vectors))
 
@@ -205,7 +210,8 @@ def as_of_many_rows(
     any number of rows, and of others for some: one array in memory and in the cache.
     """
     tiles = ranked(m, n, bits, unit, step)
-    width = ranked(MANY_ROWS, n, bits, unit, step)[0].vectors
+    many = 4 * BLOCK_ROWS - 1  # as of a batch of texts: no tile divides it
+    width = ranked(many, n, bits, unit, step)[0].vectors
     found = next((tile for tile in tiles if tile.vectors == width), tiles[0])
     if found.cost > ALIKE * tiles[0].cost:
         return tiles

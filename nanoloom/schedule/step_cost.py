@@ -42,3 +42,6 @@ class StepCost:
 
 
 FMA = StepCost(swaps=True)  # a broadcast, a load and a multiply-add
+# What makes f32 of a vector of bf16 or f16: instructions, and registers beside.
+CONVERSION = StepCost(right=2)
+BY_INTEGERS = StepCost(right=9, others=3)  # vector/float_casts.py

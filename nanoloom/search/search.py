@@ -17,10 +17,10 @@ from nanoloom.binary.kernel import CompiledKernel
 from nanoloom.cache import Cache, key
 from nanoloom.errors import Error
 from nanoloom.kernels.program import Kernel, Program
+from nanoloom.nest.granularity import FEWEST_TASKS
 from nanoloom.nest.steps import number
 from nanoloom.runtime.threads import default_threads
 from nanoloom.schedule.language import Schedule
-from nanoloom.schedule.library.panels import FEWEST_TASKS
 from nanoloom.search.candidates import candidates
 from nanoloom.search.measure import TimeKernels, are_floats, sizes_of
 from nanoloom.target.facts import Target

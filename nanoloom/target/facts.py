@@ -17,7 +17,8 @@ class VectorUnit:
     counts it (128 on SVE, 64 on RVV), so that `vector<[lanes]xf32>` is one register.
     Ports are per cycle for a whole register, 0.5 meaning every other cycle;
     alu_per_cycle is arithmetic of any kind, multiply-adds included, 0 where it is as
-    fma_per_cycle.  rates: of instructions, by name, that it executes at another rate
+    fma_per_cycle.  load_left: of a cycle, what is left of a load beside multiply-adds,
+    as measured.  rates: of instructions, by name, that it executes at another rate
     than the table of instructions says.  grouped: so many
     registers can be one operand, and take as many passes (LMUL of RVV).  passes: that a
     whole register takes, a part of it fewer.  in_order: a core waits where a loaded
@@ -37,6 +38,7 @@ class VectorUnit:
     grouped: int = 1
     in_order: bool = False
     alu_per_cycle: float = 0
+    load_left: float = 0.2
     rates: tuple[tuple[str, float], ...] = ()
     passes: int = 1
     vscale_min: int = 1
@@ -86,20 +88,58 @@ class MatrixUnit:
     row_bytes: int = 64
     scalable: bool = False
 
+    @property
+    def bytes(self) -> int:
+        """Of a tile register."""
+        return self.rows * self.row_bytes
+
 
 @dataclass(frozen=True)
 class Cache:
     """Bytes of the data caches as one core sees them; l3 is 0 where there is none.
 
-    A cache that several cores share is counted whole.
+    A cache that several cores share is counted whole.  line: bytes that come and go
+    together.  page: bytes that are translated together; pages: so many of them a core
+    translates without a wait, its first-level TLB.  l2_loads: a line from the
+    second-level cache takes as long as so many loads, measured.  l3_cycles: of a line
+    on its way out of that cache, or back into it, as measured on AVX-512: of the image
+    behind ResNet's first layer, out and back together are 6.
     """
 
     l1d: int
     l2: int
     l3: int = 0
+    line: int = 64
+    page: int = 4096
+    pages: int = 64
+    l2_loads: float = 3
+    l3_cycles: float = 3.0
+
+    @property
+    def resident(self) -> int:
+        """Half of the second-level cache: what is larger is not found there again,
+        once something else as large has gone by."""
+        return self.l2 // 2
+
+    @property
+    def panel(self) -> int:
+        """A quarter of it: of an operand that stays while rows and results go by."""
+        return self.l2 // 4
+
+    @property
+    def reach(self) -> int:
+        """Bytes that are translated without a wait."""
+        return self.page * self.pages
 
 
 MOST_VECTORS = 8  # side by side in a register tile
+# Registers of addresses: x86's, the fewest.  Each row of a tile has one, beside a stack
+# pointer and a counter.  Of a tile over the edge half as many: more are spilled.
+ADDRESSES = 16
+# Bits of what x86 calls a lane, and Arm a register: instructions that exchange numbers
+# work on so many, and no vector is shorter.
+LANE_BITS = 128
+WIDEST_BITS = 2048  # of a vector, at most: SVE's architecture
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from nanoloom.nest.fused_consumer import FusedConsumer, fused_consumer
 from nanoloom.nest.nest import LoopNest
 from nanoloom.options import CompileOptions
 from nanoloom.target import by_name
+from nanoloom.target.facts import Cache
 from tests.kernels.padded_programs import Array
 from tests.kernels.test_blocks import levels
 from tests.kernels.test_fused_windows import ONE, RESNET, layer, small
@@ -115,7 +116,7 @@ def test_any_consumer(seed: int) -> None:
     assert not passes(got, np.roll(right, 1), steps, size)  # over all axes
 
 
-def consumer(cache: int) -> tuple[LoopNest, FusedConsumer]:
+def consumer(cache: Cache) -> tuple[LoopNest, FusedConsumer]:
     """A pool of overlapping windows behind a layer, joined for a small cache."""
     weights = np.ones((2, 2, 1, 35), np.float32)
     x = ((1, 40, 41), "float32")
@@ -132,18 +133,20 @@ def consumer(cache: int) -> tuple[LoopNest, FusedConsumer]:
 def test_blocks_grow_with_the_cache() -> None:
     """Whole pixels of a row first, then rows; no more than leave eight tasks."""
     for kib, rows in ((8, [1, 4, 32]), (40, [1, 20, 32]), (4096, [5, 20, 32])):
-        found = consumer(kib * 1024)[1]
-        block = found.blocks(32, kib * 1024)
+        cache = Cache(0, kib * 1024)
+        found = consumer(cache)[1]
+        block = found.blocks(32, cache)
         assert [block[name] for name in found.names] == rows
-        assert found.fit(block, kib * 1024)
+        assert found.fit(block, cache)
 
 
 def test_what_is_computed_again_is_weighed() -> None:
     """Rows that two tasks make cost arithmetic; an image that the cache holds anyway
     spares nothing."""
-    nest, found = consumer(40 * 1024)
+    cache = Cache(0, 40 * 1024)
+    nest, found = consumer(cache)
     target = small(by_name("x86-64-v4"))
-    fused = in_tasks(nest, found.last, found.blocks(32, 40 * 1024))
+    fused = in_tasks(nest, found.last, found.blocks(32, cache))
     assert pays(nest, fused, target)
     assert not pays(nest, fused, by_name("x86-64-v4"))
     whole = in_tasks(nest, found.last, {})

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nanoloom.nest.granularity import BLOCK_ROWS
 from nanoloom.schedule.register_tile import (
     ALIKE,
-    EDGE_ROWS,
-    MANY_ROWS,
     as_of_many_rows,
     asked,
     candidates,
@@ -22,6 +21,7 @@ from nanoloom.schedule.register_tile import (
 )
 from nanoloom.schedule.step_cost import FMA
 from nanoloom.target import TARGETS, Target, by_name
+from nanoloom.target.facts import ADDRESSES
 
 UNIT = by_name("sapphirerapids").vector
 units = st.sampled_from(sorted(TARGETS, key=str)).map(lambda target: target.vector)
@@ -65,7 +65,7 @@ def test_the_choice_fits_and_none_is_cheaper(m: int, n: int, unit: object) -> No
     best = min(
         cost(r, v, m, n, lanes, unit) * asked(n, v * lanes, unit)  # type: ignore[arg-type]
         for r, v in candidates(registers)
-        if r <= EDGE_ROWS or m % r == 0
+        if r <= ADDRESSES // 2 or m % r == 0
     )
     assert tile.cost <= best + 1e-3
     once = cost(rows, vectors, m, n, lanes, unit)  # type: ignore[arg-type]
@@ -125,7 +125,7 @@ def test_rows_over_the_edge_are_few(target: Target) -> None:
     """Each needs an address of its own: too many would be kept on the stack."""
     for m in (17, 97, 127, 230):
         tile = choose(m, 65, 32, target.vector)
-        assert m % tile.rows == 0 or tile.rows <= EDGE_ROWS
+        assert m % tile.rows == 0 or tile.rows <= ADDRESSES // 2
 
 
 def test_a_single_row_takes_wide_tiles() -> None:
@@ -163,7 +163,7 @@ def test_latency_limits_small_tiles() -> None:
 def test_panels_of_few_rows_are_those_of_many(rows: int) -> None:
     """One array of weights for all programs, but where it would cost something."""
     unit = by_name("znver4").vector
-    many = choose(MANY_ROWS, 768, 32, unit)
+    many = choose(4 * BLOCK_ROWS - 1, 768, 32, unit)
     first, *others = as_of_many_rows(rows, 768, 32, unit)
     best = choose(rows, 768, 32, unit)
     assert first.vectors == many.vectors
@@ -175,5 +175,5 @@ def test_panels_of_few_rows_are_those_of_many(rows: int) -> None:
 def test_panels_of_their_own_where_they_are_faster(target: str, rows: int) -> None:
     unit = by_name(target).vector
     assert as_of_many_rows(rows, 768, 32, unit) == ranked(rows, 768, 32, unit)
-    many = choose(MANY_ROWS, 768, 32, unit)
+    many = choose(4 * BLOCK_ROWS - 1, 768, 32, unit)
     assert choose(rows, 768, 32, unit).vectors != many.vectors

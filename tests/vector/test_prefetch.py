@@ -14,7 +14,7 @@ import nanoloom
 from nanoloom.cache import Cache
 from nanoloom.errors import Error
 from nanoloom.kernels.program import Program
-from nanoloom.schedule.library.panels import AHEAD, ROW_AHEAD
+from nanoloom.schedule.library.nanokernels import AHEAD
 from nanoloom.target import Target, by_name
 from nanoloom.vector.prefetch import LINE
 from tests.filecheck import check_text
@@ -53,7 +53,7 @@ def test_a_single_tile_reads_a_panel_once() -> None:
     """Nobody would come back for the next panel: the lines further on are fetched."""
     program = program_of(product, ((8, 256), "float32"))
     text = stage_text(program, "vector", TARGET)
-    assert f"arith.constant {AHEAD * LINE // 4} : index" in text
+    assert f"arith.constant {TARGET.caches.page // 4} : index" in text
     assert text.count("memref.prefetch") == text.count("vector.transfer_read %arg1[")
 
 
@@ -74,7 +74,7 @@ def test_a_single_row_of_a_large_weight() -> None:
 
     program = program_of(make, ((1, 1024), "float32"))
     text = stage_text(program, "vector", TARGET)
-    assert f"arith.constant {ROW_AHEAD} : index" in text
+    assert f"arith.constant {AHEAD} : index" in text
     assert text.count("memref.prefetch") == text.count("vector.transfer_read %arg1[")
     assert "locality<2>" in text
 
@@ -139,7 +139,8 @@ def test_how_far_ahead_is_a_number_of_the_script(kind: str) -> None:
 
     program = program_of(make, ((8, 256), kind))
     script = script_of(program, TARGET)
-    further = script.replace(f"ahead = {AHEAD} ", f"ahead = {AHEAD + 1000} ")
+    page = TARGET.caches.page // TARGET.caches.line
+    further = script.replace(f"ahead = {page} ", f"ahead = {page + 1000} ")
     near, far = (
         stage_text(program, "vector", TARGET, script=x) for x in (script, further)
     )

@@ -13,8 +13,6 @@ from nanoloom.nest.taps import Window
 from nanoloom.target.facts import Target
 from nanoloom.target.instructions.choose import plain_dot
 
-SUM_BITS = 32  # of what dot products add to
-
 
 @dataclass(frozen=True)
 class Layer:
@@ -62,7 +60,7 @@ class Layer:
         an instruction multiplies and adds up neighbours."""
         total = bits(self.stage.writes[0].element)
         axis = self.stage.axis(self.vectors)
-        summed = axis is not None and axis.is_reduction and total == SUM_BITS
+        summed = axis is not None and axis.is_reduction and total == bits("i32")
         one, other = (x.element for x in self.stage.reads)
         dots = summed and plain_dot(target, one, other) is not None
         return bits(one) if dots else total

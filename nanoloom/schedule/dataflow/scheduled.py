@@ -10,6 +10,7 @@ from __future__ import annotations
 from math import lcm, prod
 
 from nanoloom.nest.extent import Lanes
+from nanoloom.nest.granularity import FEWEST_TASKS, JAMMED, MOST_WRITTEN
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
 from nanoloom.schedule.dataflow.dataflow import Dataflow
@@ -28,8 +29,6 @@ from nanoloom.schedule.language import (
 from nanoloom.schedule.library.decisions import with_decisions
 from nanoloom.schedule.library.vectors import is_scalable, vectors, width
 from nanoloom.target.facts import Target
-
-MOST_TASKS, FEWEST_ROWS = 16, 4  # of a task, so that edges are few
 
 
 def schedule_dataflow(flow: Dataflow, nest: LoopNest, target: Target) -> Schedule:
@@ -120,9 +119,6 @@ def interleaved_steps(flow: Dataflow, layer: Layer) -> int:
     return found if found * len(taps) <= min(MOST_BODIES, MOST_WRITTEN) else 1
 
 
-MOST_WRITTEN = 256  # points that a choice of steps writes behind each other
-
-
 def tasks_of(flow: Dataflow, layer: Layer, nest: LoopNest) -> tuple[Directive, ...]:
     """Tasks of some rows of pixels; one, where nothing is cut.
 
@@ -145,8 +141,8 @@ def usual(flow: Dataflow, layer: Layer) -> tuple[int, ...]:
     *outer, rows = layer.extents(layer.pixels[:-1])
     if flow.anchor == "weight":
         return ()
-    tasks = max(1, MOST_TASKS // prod(outer))
-    return (*(1 for _ in outer), min(rows, max(FEWEST_ROWS, -(-rows // tasks))))
+    tasks = max(1, 2 * FEWEST_TASKS // prod(outer))
+    return (*(1 for _ in outer), min(rows, max(JAMMED, -(-rows // tasks))))
 
 
 def same_axes(stage: Statement, last: Statement) -> dict[str, str]:

@@ -8,6 +8,7 @@ from nanoloom.nest.nest import LoopNest
 from nanoloom.schedule.directives.directive import Directive, refuse, require_number
 
 MOST_STACK = 32 * 1024  # bytes: threads have stacks of 64 KiB
+STACK_BYTES = MOST_STACK // 2  # of a task's temporaries, where nothing else is said
 BYTE, WIDEST = 8, 2048  # bits
 
 

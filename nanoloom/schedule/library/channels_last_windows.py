@@ -16,8 +16,15 @@ from math import prod
 
 from nanoloom.nest.contraction import bits
 from nanoloom.nest.extent import Lanes
+from nanoloom.nest.granularity import (
+    FEWEST_TASKS,
+    JAMMED,
+    MOST_WRITTEN,
+    TASK_ELEMENTS,
+)
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
+from nanoloom.schedule.inner_loops import FURTHEST
 from nanoloom.schedule.language import (
     ALL,
     ComputeAt,
@@ -38,22 +45,17 @@ from nanoloom.schedule.library.finish_at_tile import (
     points,
 )
 from nanoloom.schedule.library.product_form import form_of
-from nanoloom.schedule.library.row_tasks import PADDED, TASK_ELEMENTS, numbers
+from nanoloom.schedule.library.row_tasks import PADDED, numbers
 from nanoloom.schedule.library.vectors import lanes_of, vectors
-from nanoloom.schedule.library.window import MOST_STEP, Window, unrolled, window_of
-from nanoloom.target.facts import Target
+from nanoloom.schedule.library.window import Window, unrolled, window_of
+from nanoloom.target.facts import LANE_BITS, Target
 from nanoloom.target.masked_access import has_masked_loads, reads_rows_in_part
 
-FEWEST_TASKS = 8  # that larger ones leave
 ROWS = 2  # of pixels at once: they share all but one of the rows that they read
-POINTS = 16  # pixels at once, at most: chains enough for any multiply-add
-# Rows of a whole plane at once, and their taps: which of them are border is known, and
+# Pixels at once, at most: chains enough for any multiply-add.
+POINTS = JAMMED * JAMMED
+# Rows of a whole plane at once: which of them are border is known, and
 # what follows writes each once it is whole, so that few registers hold them.
-PLANE, PLANE_TAPS = 28, 256
-FEWEST_LANES = 4
-FEATURES = 4  # of a dense layer at once: they share what is read of the image
-SHORT_ROW = 4  # vectors
-MOST_TERMS = 256  # of a sum in planes
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ def in_planes(nest: LoopNest, last: Statement, target: Target) -> bool:
         for size, axis in zip(numbers(window.stage), window.stage.axes, strict=True)
         if axis.is_reduction
     )
-    return reads_rows_in_part(target) and terms <= MOST_TERMS
+    return reads_rows_in_part(target) and terms <= MOST_WRITTEN
 
 
 def down_planes(nest: LoopNest, last: Statement, target: Target) -> bool:
@@ -123,7 +125,7 @@ def down_planes(nest: LoopNest, last: Statement, target: Target) -> bool:
     if window is None or window.in_planes or form is None or form.row:
         return False
     row, lanes = numbers(window.stage)[window.pixels + 1], lanes_of(last, target)
-    return row <= SHORT_ROW * lanes
+    return row <= JAMMED * lanes
 
 
 def reads_under_masks(nest: LoopNest, window: Window, target: Target) -> bool:
@@ -134,7 +136,7 @@ def reads_under_masks(nest: LoopNest, window: Window, target: Target) -> bool:
     """
     sums = [axis for axis in window.stage.axes if axis.is_reduction]
     few = window.shares or len(unrolled(window)) == len(sums)
-    taps = window.in_planes and few and 0 < window.step <= MOST_STEP
+    taps = window.in_planes and few and 0 < window.step <= FURTHEST
     read = [x for pad in nest.pads for x in pad.writes]
     return taps and all(has_masked_loads(target, bits(x.element) // 8) for x in read)
 
@@ -197,7 +199,7 @@ def lanes_at(nest: LoopNest, window: Window, target: Target) -> Lanes:
     """
     whole = lanes_at_tile(nest, window.stage, target)
     extent, count = numbers(window.stage)[window.pixels + 1], whole.count
-    while window.in_planes and extent * 2 <= count and count > FEWEST_LANES:
+    while window.in_planes and extent * 2 <= count and count > LANE_BITS // bits("f32"):
         count //= 2
     return lanes_at_tile(nest, window.stage, target, count)
 
@@ -217,7 +219,7 @@ def blocks(window: Window, target: Target, following: bool) -> list[Block]:
     found: list[Block] = []
     if window.shares:
         room = unit.registers * 3 // 4
-        rows = min(FEATURES * window.step, sizes[pixels - 1])
+        rows = min(JAMMED * window.step, sizes[pixels - 1])
         most = min(room // rows, sizes[pixels])
         return [Block(rows, n) for n in range(most, max(0, most - 3), -1)]
     for rows in (1,) if window.in_planes else (min(ROWS, high), 1):
@@ -233,7 +235,7 @@ def blocks(window: Window, target: Target, following: bool) -> list[Block]:
 def is_plane(window: Window) -> bool:
     """Whether a plane is so small that all of its rows are computed at once."""
     rows, _, *taps = numbers(window.stage)[window.pixels :]
-    return window.in_planes and rows <= PLANE and rows * prod(taps) <= PLANE_TAPS
+    return window.in_planes and rows * prod(taps) <= MOST_WRITTEN
 
 
 def in_order(words: tuple[Directive, ...], window: Window) -> tuple[Directive, ...]:

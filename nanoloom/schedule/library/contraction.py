@@ -11,7 +11,14 @@ from nanoloom.nest.extent import Lanes
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
 from nanoloom.schedule import register_tile
-from nanoloom.schedule.families import TILE_ROWS, TILE_STEPS, Family
+from nanoloom.schedule.families import (
+    AMX,
+    AMX_COLUMNS,
+    SIDE,
+    TILE_ROWS,
+    TILE_STEPS,
+    Family,
+)
 from nanoloom.schedule.language import Candidate, Nanokernel, Schedule
 from nanoloom.schedule.library.candidates import with_candidates
 from nanoloom.schedule.library.family import families_of
@@ -29,11 +36,6 @@ from nanoloom.schedule.library.panels import (
 )
 from nanoloom.target.facts import Target
 from nanoloom.target.instructions.x86 import TILE_CYCLES
-
-AMX_COLUMNS = 32
-TILE_SUMS = 256  # of an instruction on whole tiles
-# Bytes of a step in the first-level cache: two tiles of each operand, as much for sums.
-STEP_BYTES = 3 * 2048
 
 
 def contraction(
@@ -86,7 +88,9 @@ def with_families(
 def least_cycles(family: Family, target: Target) -> float:
     """Of a multiply-add of one vector of sums, where nothing else is waited for."""
     if family.tiles:
-        return TILE_CYCLES * target.lanes(32) / (TILE_SUMS * TILE_STEPS * family.group)
+        return (
+            TILE_CYCLES * target.lanes(32) / (AMX.rows**2 * TILE_STEPS * family.group)
+        )
     return register_tile.arithmetic(1, 0, target.vector, family.cost) / family.group
 
 
@@ -110,7 +114,7 @@ def matrix_tiles(
         sizes, _ = loop_sizes(root, last, shape, nanokernel, AMX_COLUMNS, target)
         task = sizes[row if root == last else shape.result.index(row)] or m
         nanokernel = replace(
-            nanokernel, copy_rhs=is_interleaved(shape, nanokernel, task, m, 1)
+            nanokernel, copy_rhs=is_interleaved(shape, nanokernel, task, m, 1, target)
         )
     twice = "each operand" if m > TILE_ROWS // 2 else "the left operand"
     reason = f"{rows} x 32 sums: tile registers of 16 x 16 at most, {twice} used twice"
@@ -138,9 +142,11 @@ def tiles_cost(shape: Contraction, family: Family) -> float:
 def chunk(shape: Contraction, m: int, family: Family, target: Target) -> int:
     """So much of a sum at a time that its panel stays in the first-level cache.
 
-    0 for all of it: where the panel fits, or a single tile reads it.
+    0 for all of it: where the panel fits, or a single tile reads it.  A step has two
+    tiles of each operand there, and as much for sums.
     """
-    depth = target.caches.l1d // STEP_BYTES * TILE_STEPS * family.group
+    step_bytes = 3 * SIDE * AMX.bytes
+    depth = target.caches.l1d // step_bytes * TILE_STEPS * family.group
     large = shape.extents[shape.reduced[-1]] > depth
     return depth if large and len(shape.reduced) == 1 and m > TILE_ROWS else 0
 

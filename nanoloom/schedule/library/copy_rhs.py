@@ -11,15 +11,11 @@ from nanoloom.schedule.register_tile import RegisterTile
 from nanoloom.target.facts import Target
 from nanoloom.target.masked_access import has_mask_registers, has_masked_loads
 
-PAGE, FEW_PAGES = 4096, 64  # so many are translated at once by any processor
-# Where rows are no whole lines, a panel has parts of more of them, which come slower:
-# 128 rows of 25 pages are alike, 500 of 46 gain a fifth by a copy, as measured on AVX2.
-LINE, UNEVEN_PAGES = 64, 40
 COPY_TILES = 4  # tiles of rows that share the copy of a panel
 # Rows that share the copy of 2-byte numbers, which it widens.  Measured on AVX-512 and
 # AVX2: for 24 even and odd columns in place are mostly faster, from 48 on the copy is,
 # by 20 % for 128.
-COPY_ROWS, HALF = 48, 2
+COPY_ROWS = 48
 # Rows that share a panel whose vectors would be read under masks, at every step: a copy
 # is filled up once.  Measured on AVX2: 9 rows are alike, 15 gain a fifth.
 MASKED_ROWS = 12
@@ -42,15 +38,22 @@ def pays_to_copy(
         return True
     size = bits(root.reads[shape.right].element) // 8
     n, over = shape.extents[shape.column], exceeds_cache(root, shape, tile, target)
-    if size == HALF and family in (BF16_HALVES, FMA_FAMILY):
+    if size == bits("f16") // 8 and family in (BF16_HALVES, FMA_FAMILY):
         return m >= COPY_ROWS
     masked = over and family is FMA_FAMILY and not has_mask_registers(target, size)
     if masked and m >= MASKED_ROWS:
         return True
     depth = prod(shape.extents[d] for d in shape.reduced)
-    pages = depth * min(n * size, PAGE) // PAGE
-    few = UNEVEN_PAGES if n * size % LINE else FEW_PAGES
-    return pages > few and m >= COPY_TILES * tile.rows
+    caches = target.caches
+    pages = depth * min(n * size, caches.page) // caches.page
+    # Where rows are no whole lines, a panel has parts of more of them, which come
+    # slower: 128 rows of 25 pages are alike, 500 of 46 gain a fifth by a copy, as
+    # measured on AVX2.
+    uneven = n * size % caches.line > 0
+    return (
+        pages > (caches.pages // 2 if uneven else caches.pages)
+        and m >= COPY_TILES * tile.rows
+    )
 
 
 def has_to_copy(

@@ -10,8 +10,10 @@ from collections.abc import Iterator
 
 from nanoloom.errors import Error
 from nanoloom.nest.contraction import bits, roles
+from nanoloom.nest.granularity import JAMMED
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
+from nanoloom.schedule.directives.kernel import STACK_BYTES
 from nanoloom.schedule.directives.note import Note
 from nanoloom.schedule.language import (
     Balance,
@@ -32,9 +34,6 @@ from nanoloom.schedule.library.instructions import instruction_of
 from nanoloom.target.facts import Target
 
 VERSIONS = (12, 10, 8, 7, 6, 5, 4, 2, 1)  # rows that a version of a tile may have
-TOGETHER, BITS_TOGETHER = 4, 8  # sums along vectors, and of bits that are bytes
-STACK_BYTES = 16 * 1024  # of a task's temporaries: threads have stacks of 64 KiB
-SAVED = 0.9  # of the rows of the next larger version, at most
 
 
 def with_decisions(schedule: Schedule, nest: LoopNest, target: Target) -> Schedule:
@@ -78,7 +77,7 @@ def shared(stage: Statement) -> Iterator[Directive]:
     if stage.calls:
         yield Scalarize(stage.name)
     if stage.is_reduction:
-        yield ReduceJointly(stage.name, BITS_TOGETHER if is_packed(stage) else TOGETHER)
+        yield ReduceJointly(stage.name, bits("u8") if is_packed(stage) else JAMMED)
         yield ReuseWindow(stage.name)
         yield InitWithAddend(stage.name)
 
@@ -111,11 +110,7 @@ def tails(word: Nanokernel, nest: LoopNest) -> Iterator[Directive]:
 
 def fewer_rows(rows: int) -> list[int]:
     """Of the versions that a tile of so many rows has beside its own."""
-    kept = [rows]
-    for few in VERSIONS:
-        if few <= SAVED * kept[-1]:
-            kept.append(few)
-    return kept[1:]
+    return [few for few in VERSIONS if few < rows]
 
 
 def is_legal(word: Directive, nest: LoopNest) -> bool:

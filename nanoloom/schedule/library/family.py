@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from nanoloom.nest.contraction import Contraction, bits, elements, lhs_is_k_contiguous
+from nanoloom.nest.contraction import (
+    FEW_ROWS,
+    Contraction,
+    bits,
+    elements,
+    lhs_is_k_contiguous,
+)
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
 from nanoloom.schedule import register_tile
@@ -28,8 +34,13 @@ from nanoloom.schedule.families import (
     has_family,
 )
 from nanoloom.schedule.library.copy_rhs import is_of_any_length
-from nanoloom.schedule.step_cost import FMA, StepCost
-from nanoloom.target.facts import Target
+from nanoloom.schedule.step_cost import (
+    BY_INTEGERS,
+    CONVERSION,
+    FMA,
+    StepCost,
+)
+from nanoloom.target.facts import LANE_BITS, Target
 from nanoloom.target.instructions.choose import (
     DotUse,
     counts_at_once,
@@ -39,20 +50,10 @@ from nanoloom.target.instructions.choose import (
 )
 from nanoloom.target.masked_access import has_mask_registers
 
-F32_BITS = 32
-CONVERSION = 2  # instructions that make f32 of a vector of bf16 or f16
-INTEGERS, PARTS = 9, 3  # the same by integers (vector/float_casts.py), registers for it
-HALVES_SHARE = 0.75  # of the multiply-adds, measured: more than halves reach
-ROWS_TO_WEAVE = 16  # so many rows must share the woven operand
-ROWS_FOR_WIDE = 16  # the same of panels that take twice the memory
-PANEL_COLUMNS = 16  # about
-LOADS_FROM_L2 = 3  # as long as so many from the first-level cache, measured
-PAIR_BITS = 16  # of the numbers that pairs are products of
 # A step of tile registers costs the same for fewer: a quarter of them pays, measured
 # against multiply-adds in f32 and dot products of bytes.
 GROUPS_FOR_TILES = TILE_STEPS // 4
-BYTES_OF_SUM = 4
-LEAST_BYTES, MOST_BYTES = 16, 1 << 13  # of bits in a row of a product
+LEAST_BYTES = LANE_BITS // bits("u8")  # of bits in a row of a product: one shuffle's
 PREFERENCE = (
     AMX_BF16,
     AMX_INT8,
@@ -131,8 +132,9 @@ def suits_tables(shape: Contraction, target: Target) -> bool:
     The copy of what a tile reads, and the last steps of its sums, need a sum to pay.
     """
     depth = prod(shape.extents[d] for d in shape.reduced)
-    full = shape.extents[shape.column] >= BYTES_OF_SUM * target.lanes(F32_BITS)
-    return full and LEAST_BYTES <= depth < MOST_BYTES
+    full = shape.extents[shape.column] >= target.lanes(bits("u8"))
+    most = (1 << bits("u16")) // bits("u8")
+    return full and LEAST_BYTES <= depth < most
 
 
 def pairs_pay(
@@ -143,14 +145,14 @@ def pairs_pay(
     On Arm one instruction widens half a vector as well, and in order.
     """
     n, unit = shape.extents[shape.column], target.vector
-    lanes = target.lanes(F32_BITS)
+    lanes = target.lanes(bits("f32"))
     if not shape.contiguous or not target.isa.widens_loads or n < 2 * lanes:
         return False
     long = [shape.extents[d] for d in shape.rows if shape.extents[d] > 1]
     m = long[-1] if long else 1
     ordered = step_cost(FMA_FAMILY, root, shape, target, packed=False)
     pairs, single = (
-        register_tile.choose(m, n, F32_BITS, unit, cost)
+        register_tile.choose(m, n, bits("f32"), unit, cost)
         for cost in (family.flat_cost or ordered, ordered)
     )
     # Without mask registers 16-bit numbers are masked one by one.
@@ -161,7 +163,7 @@ def pairs_pay(
 def can_weave(shape: Contraction) -> bool:
     """Whether weaving pairs of rows of a flat operand is possible, and pays."""
     rows = max((shape.extents[d] for d in shape.rows), default=1)
-    return shape.contiguous and len(shape.reduced) == 1 and rows >= ROWS_TO_WEAVE
+    return shape.contiguous and len(shape.reduced) == 1 and rows >= 2 * FEW_ROWS
 
 
 def multiplies(target: Target, kind: str) -> bool:
@@ -185,7 +187,7 @@ def pays(target: Target, kind: str) -> bool:
         return True
     use, unit = dot_for(target, kind, kind), target.vector
     dots = unit.fma_per_cycle if use is None else use.dot.rate(target)
-    return 2 * dots > HALVES_SHARE * unit.fma_per_cycle
+    return 2 * dots >= unit.fma_per_cycle
 
 
 def dot_use(root: Statement, shape: Contraction, target: Target) -> DotUse | None:
@@ -209,7 +211,7 @@ def panel_bits(family: Family, shape: Contraction) -> int:
     Where rows share a panel, what each of them would widen again is wide before.
     """
     rows = prod(shape.extents[d] for d in shape.rows)
-    return PAIR_BITS if family is INT8_PAIRS and rows >= ROWS_FOR_WIDE else 0
+    return bits("s16") if family is INT8_PAIRS and rows >= 2 * FEW_ROWS else 0
 
 
 def wide_cost(cost: StepCost, shape: Contraction, target: Target) -> StepCost:
@@ -219,8 +221,9 @@ def wide_cost(cost: StepCost, shape: Contraction, target: Target) -> StepCost:
     few rows wait for it.
     """
     depth = prod(shape.extents[d] for d in shape.reduced)
-    panel = depth * PANEL_COLUMNS * PAIR_BITS // 8
-    loads = LOADS_FROM_L2 if 2 * panel > target.caches.l1d else 1
+    columns = target.caches.line * 8 // bits("f32")  # about
+    panel = depth * columns * bits("s16") // 8
+    loads = target.caches.l2_loads if 2 * panel > target.caches.l1d else 1
     return replace(cost, right=0, right_loads=loads)
 
 
@@ -252,7 +255,7 @@ def step_cost(
         return replace(cost, right=0, masks=masks)
     right, others = cost.right + family.group - 1, cost.others + family.group
     if family is FMA_FAMILY:
-        shifts = CONVERSION / 2
+        shifts = CONVERSION.right / 2
         return replace(cost, shifts=shifts, others=others, masks=masks)
     cost = replace(cost, others=others, masks=masks, swaps=False)
     if family.group == 1:
@@ -275,9 +278,9 @@ def numbers_cost(
         return replace(cost, left=1, others=2)
     left, _, result = elements(root, shape)
     if family is FMA_FAMILY and left == "f16" and not target.widens_f16:
-        others = cost.others + PARTS
-        return replace(cost, right=INTEGERS, widened=32, others=others)
+        others = cost.others + BY_INTEGERS.others
+        return replace(cost, right=BY_INTEGERS.right, widened=32, others=others)
     if family is FMA_FAMILY and left != result and not widens_products(target, left):
         others = cost.others + target.isa.half_registers
-        return replace(cost, right=CONVERSION, widened=32, others=others)
+        return replace(cost, right=CONVERSION.right, widened=32, others=others)
     return cost

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from nanoloom.nest.contraction import bits
 from nanoloom.nest.footprint import Sizes
 from nanoloom.nest.fused_consumer import PANEL_VECTORS, FusedConsumer
 from nanoloom.nest.nest import LoopNest, Role
@@ -39,7 +40,6 @@ from nanoloom.target.facts import Target
 
 FRONT = (Pack, StoreAt)  # said in front of the loops
 LOOPS = (Parallel, Tile, Prefetch)  # of kernels of their own
-BITS = 32  # of an f32 number
 Choose = Callable[[LoopNest, Target], Schedule]
 
 
@@ -70,7 +70,7 @@ def tile_words(nest: LoopNest, found: FusedConsumer, target: Target) -> Directiv
     product, end, shape = found.product, found.end, found.shape
     inside = found.inside(nest)
     if nest.buffer(product.reads[shape.right].buffer).role is Role.CONSTANT:
-        sizes = found.blocks(PANEL_VECTORS * target.lanes(BITS), target.caches.l2)
+        sizes = found.blocks(PANEL_VECTORS * target.lanes(bits("f32")), target.caches)
         block = found.product_of(nest, sizes)
         root, last = block.stage(product.name), block.stage(end.name)
         made = contraction(block, root, last, target)
@@ -91,11 +91,11 @@ def in_blocks(
     """The words of both in tasks that are blocks of the last stage."""
     (plan,) = (word for word in made if isinstance(word, Nanokernel))
     packings = [word for word in made if isinstance(word, Pack)]
-    columns = plan.vectors * target.lanes(BITS)
+    columns = plan.vectors * target.lanes(bits("f32"))
     columns = packings[0].columns if packings else columns
     front = [word for word in made if isinstance(word, FRONT)]
     tasks = [word for word in front if getattr(word, "where", "") == "task"]
-    block = found.blocks(columns, target.caches.l2)
+    block = found.blocks(columns, target.caches)
     behind = choose(found.behind(nest, block), target).directives
     words: tuple[Directive, ...] = (
         *(word for word in front if word not in tasks),

@@ -43,7 +43,7 @@ def blocks(
     """
     outer, inner = sizes
     *high, row = [d for d in shape.rows if shape.extents[d] > 1]
-    most, wide = max_rows(shape, target.caches.l2), shape.extents[row]
+    most, wide = max_rows(shape, target.caches), shape.extents[row]
     block = row_block(wide, plan.rows, max(plan.rows, most))
     made, tile = {row: block, shape.column: 0}, {row: plan.rows}
     if high and block >= wide:

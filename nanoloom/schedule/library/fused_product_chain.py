@@ -16,11 +16,18 @@ from math import prod
 
 from nanoloom.nest.contraction import Contraction, bits
 from nanoloom.nest.extent import Lanes
+from nanoloom.nest.granularity import BLOCK_ROWS
 from nanoloom.nest.nest import LoopNest
-from nanoloom.nest.product_chain import ProductChain
+from nanoloom.nest.product_chain import CHAIN_BYTES, ProductChain
 from nanoloom.nest.statement import Statement
 from nanoloom.schedule import register_tile
-from nanoloom.schedule.families import AMX_BF16, FAMILIES, FMA_FAMILY, TILE_ROWS
+from nanoloom.schedule.families import (
+    AMX_BF16,
+    AMX_COLUMNS,
+    FAMILIES,
+    FMA_FAMILY,
+    TILE_ROWS,
+)
 from nanoloom.schedule.language import (
     ALL,
     Candidate,
@@ -30,8 +37,8 @@ from nanoloom.schedule.language import (
     Schedule,
     Tile,
 )
-from nanoloom.schedule.library.candidates import schedule_of, with_candidates
-from nanoloom.schedule.library.contraction import AMX_COLUMNS, tiles_cost
+from nanoloom.schedule.library.candidates import WEIGHED, schedule_of, with_candidates
+from nanoloom.schedule.library.contraction import tiles_cost
 from nanoloom.schedule.library.family import family_of, step_cost
 from nanoloom.schedule.library.nanokernels import (
     Operands,
@@ -44,10 +51,6 @@ from nanoloom.schedule.library.vectors import vectors
 from nanoloom.schedule.predicted_cost import predicted
 from nanoloom.target.facts import Target
 
-# Bytes of a task's part of `a`, which is written once and read thrice, and its rows.
-# Tile registers take more: both right operands are woven anew by every task.
-VECTORS, TILES = (64 * 1024, 64), (128 * 1024, 128)
-WEIGHED = 4  # tiles of each product
 Plan = tuple[Nanokernel | None, float]  # and what is predicted of its tile
 # No nanokernel: the first product's operands lie along the sum (library/small_m.py).
 DOTS: list[Plan] = [(None, 0.0)]
@@ -62,8 +65,10 @@ def product_chain(
     keys = outer.extents[outer.reduced[0]]
     m = prod(outer.extents[d] for d in outer.rows)
     is_interleaved = family_of(nest, first, inner, target, packed=False) is AMX_BF16
-    most_bytes, most_rows = TILES if is_interleaved else VECTORS
-    rows = max(1, min(most_rows, most_bytes // (4 * keys), m))
+    # Tile registers take more rows: every task weaves both right operands anew.
+    twice = 2 if is_interleaved else 1
+    rows = twice * CHAIN_BYTES // (keys * bits("f32") // bits("u8"))
+    rows = max(1, min(twice * BLOCK_ROWS // 2, rows, m))
     if suits_any_width(chain, target):
         return schedule_of(nest, target, any_width(nest, chain, last, rows, target))
     block = Block(nest, chain, last, rows, target)
@@ -131,7 +136,9 @@ def plans_of(
         places = -(-shape.extents[shape.column] // AMX_COLUMNS)
         plan = replace(
             plan,
-            copy_rhs=is_interleaved(shape, plan, min(rows, extent), extent, places),
+            copy_rhs=is_interleaved(
+                shape, plan, min(rows, extent), extent, places, target
+            ),
         )
         return [(plan, tiles_cost(shape, family))]
     width = bits(stage.writes[0].element)

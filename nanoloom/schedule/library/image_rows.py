@@ -11,6 +11,7 @@ from __future__ import annotations
 from math import prod
 
 from nanoloom.nest.contraction import Contraction, bits
+from nanoloom.nest.granularity import FEWEST_TASKS
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
 from nanoloom.schedule.families import FAMILIES, TILE_ROWS, TILE_STEPS, Family
@@ -18,9 +19,6 @@ from nanoloom.schedule.language import Nanokernel
 from nanoloom.target.facts import Target
 
 Sizes = tuple[int, ...]
-RESIDENT = 0.5  # of the second-level cache, for weights that every row reads
-SHARE = 0.4  # of it for rows of the image, beside a panel
-TASKS = 16  # at least, for any number of threads, where rows need not be together
 
 
 def with_image_rows(
@@ -77,10 +75,10 @@ def rows_of_task(
     depth = prod(shape.extents[d] for d in shape.reduced)
     columns = shape.extents[shape.column]
     weights = groups * depth * columns * bits(right.element) // 8
-    most = max(1, int(SHARE * target.caches.l2 / row))
-    if weights <= RESIDENT * target.caches.l2:
+    most = max(1, target.caches.resident // row)
+    if weights <= target.caches.resident:
         if not pairs:
             return 1
-        most = min(most, max(2, extent * (columns // TILE_ROWS) // TASKS))
+        most = min(most, max(2, extent * (columns // TILE_ROWS) // (2 * FEWEST_TASKS)))
     found = [n for n in range(1, min(extent, most) + 1) if extent % n == 0]
     return found[-1]

@@ -17,6 +17,7 @@ from nanoloom.schedule.families import (
     Family,
 )
 from nanoloom.target.facts import Target
+from nanoloom.target.instructions.x86 import BROADCAST_BITS
 
 # Of numbers that lie together in groups of steps: their products have no broadcasts.
 GROUPED = (
@@ -29,7 +30,6 @@ GROUPED = (
     BIT_TABLES,
     BIT_COUNTS,
 )
-BROADCASTING = 512  # bits of a vector that is multiplied by a number in memory
 
 
 def in_order(
@@ -50,7 +50,7 @@ def in_order(
     scalar = target.is_scalar
     ordered = (plan.hold_lhs or not (grouped and masked)) and not scalar
     few = grouped and not plan.packed and plan.rows < plan.vectors
-    short = plan.lanes.count * bits < BROADCASTING
+    short = plan.lanes.count * bits < BROADCAST_BITS
     return replace(
         plan,
         hold_lhs=plan.hold_lhs or (few and ordered),

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from math import prod
 
 from nanoloom.nest.contraction import Contraction
+from nanoloom.nest.granularity import BLOCK_ROWS, FEWEST_TASKS
 from nanoloom.nest.statement import Statement
 from nanoloom.schedule.language import (
     ALL,
@@ -32,13 +33,7 @@ from nanoloom.schedule.language import (
 from nanoloom.schedule.library.row_block import row_block
 from nanoloom.target.facts import Target
 
-ROWS = 128  # of a block, about
-CHUNK_BYTES = 2048  # of a row: as measured, 1024 to 4096 are alike
-LONG_ROW = 8192  # bytes; shorter ones are left whole
-LONG = 0.5  # of the second-level cache: rows that fill as much are cut
-SUMS_BYTES = 288 * 1024  # of a block of sums
-FEWEST_PANELS, MOST_PANELS = 4, 8  # fewer do not pay for sums that wait; as measured
-FEWEST_TASKS = 8
+FEWEST_PANELS = 4  # fewer do not pay for sums that wait; as measured
 
 
 @dataclass(frozen=True)
@@ -55,22 +50,24 @@ def k_blocking(
 ) -> KBlocks | None:
     """How a sum is cut, None to leave it whole.
 
-    row: the dimension that tiles have rows of.  bits: of a number.
+    row: the dimension that tiles have rows of.  bits: of a number.  Rows of two pages
+    are cut, if they fill half of the second-level cache.  A chunk has half a page of
+    each: a quarter to a whole one are alike, as measured.
     """
     m, k = shape.extents[row], shape.extents[shape.reduced[-1]]
-    size, room = bits // 8, target.caches.l2
-    fits = k * size < LONG_ROW or min(m, ROWS) * k * size < LONG * room
+    size, caches = bits // 8, target.caches
+    fits = k * size < 2 * caches.page or min(m, BLOCK_ROWS) * k * size < caches.resident
     if len(shape.reduced) > 1 or fits:
         return None
-    rows = row_block(m, nanokernel.rows, ROWS)
+    rows = row_block(m, nanokernel.rows, BLOCK_ROWS)
     columns = nanokernel.vectors * target.lanes(bits)
     panels = -(-shape.extents[shape.column] // columns)
-    fitting = min(SUMS_BYTES, room // 4) // (rows * columns * size)
+    fitting = caches.panel // (rows * columns * size)
     others = (shape.extents[d] for d in shape.result if d not in (row, shape.column))
     blocks = -(-m // rows) * prod(others)
-    most = min(fitting, MOST_PANELS, panels * blocks // FEWEST_TASKS)
+    most = min(fitting, 2 * FEWEST_PANELS, panels * blocks // FEWEST_TASKS)
     even = [n for n in range(FEWEST_PANELS, most + 1) if panels % n == 0]
-    depth = divisor(k, min(CHUNK_BYTES, int(LONG * room) // ROWS) // size)
+    depth = divisor(k, min(caches.page // 2, caches.resident // BLOCK_ROWS) // size)
     if depth is None or most < FEWEST_PANELS:
         return None
     return KBlocks(depth, rows, max(even, default=most))

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nanoloom.nest.contraction import Contraction, lhs_is_k_contiguous, roles
+from nanoloom.nest.granularity import JAMMED
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
 from nanoloom.schedule.families import BYTES, INT8_DOT, PAIRS
@@ -29,11 +30,6 @@ from nanoloom.target.instructions.choose import (
 )
 
 SINGLES = ("f32", "f32", "f32")
-# Of four rows of four registers, eight are woven together: two for each.
-WOVEN, WOVEN_ROWS = 2, 4
-ROUND = 4  # groups
-# Registers beside, for sums that LLVM moves between fdot: with fewer it spills some.
-HALVES_MOVED = 2
 
 
 def grouped(stage: Statement, target: Target) -> int:
@@ -71,9 +67,10 @@ def step_cost(stage: Statement, target: Target, woven: int = 0) -> StepCost | No
         return None
     flips = int(use.flipped)
     if woven:
-        others = 3 + HALVES_MOVED * (use.dot.left == "f16")
+        # Sums that LLVM moves between fdot: with fewer registers beside it spills some.
+        others = 5 if use.dot.left == "f16" else 3
         return StepCost(left=flips, right_registers=1 + flips, others=others)
-    shuffles = WOVEN * use.dot.group // WOVEN_ROWS
+    shuffles = use.dot.group // 2  # eight weave four rows of four registers
     return StepCost(left=flips, right=shuffles, right_registers=2 + flips, others=3)
 
 
@@ -104,7 +101,7 @@ def grouped_in_iteration(nest: LoopNest, form: Form, target: Target) -> int:
     """
     group = grouped(form.stage, target)
     woven = interleaved_steps(nest, form, target)
-    return ROUND * group if woven == group > 1 else max(woven, group)
+    return JAMMED * group if woven == group > 1 else max(woven, group)
 
 
 def panels(

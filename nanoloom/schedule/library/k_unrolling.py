@@ -10,7 +10,6 @@ from nanoloom.schedule.library.product_form import Form
 from nanoloom.target.facts import Target
 
 STEPS = 2  # of the innermost sum, behind each other
-ROUNDS = 4  # at least, if those are to load for each other
 
 
 def unroll_k(
@@ -27,7 +26,7 @@ def unroll_k(
         return (Unroll(stage, axis, group),)
     if depth < 2 * STEPS:
         return ()
-    ahead = target.vector.in_order and depth >= ROUNDS * STEPS
+    ahead = target.vector.in_order and depth >= 4 * STEPS
     steps = Unroll(stage, axis, STEPS)
     return (steps, Pipeline(stage, axis)) if ahead else (steps,)
 

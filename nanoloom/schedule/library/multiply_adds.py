@@ -11,6 +11,7 @@ from nanoloom.schedule import register_tile
 from nanoloom.schedule.families import FMA_FAMILY, Family
 from nanoloom.schedule.lane_factors import lane_factors
 from nanoloom.schedule.language import Candidate, Directive, Schedule, StoreAt
+from nanoloom.schedule.library.candidates import WEIGHED
 from nanoloom.schedule.library.copy_rhs import (
     has_to_copy,
     is_of_any_length,
@@ -40,8 +41,6 @@ from nanoloom.schedule.library.task_panel import task_panel
 from nanoloom.schedule.register_tile import RegisterTile
 from nanoloom.schedule.step_cost import FMA, StepCost
 from nanoloom.target.facts import Target, VectorUnit
-
-WEIGHED = 8  # tiles that are kept with the chosen one
 
 
 def multiply_adds(
@@ -142,7 +141,7 @@ class Product:
             if isinstance(loops[0], StoreAt):
                 return (*packings, *loops, *without(behind, loops[0].stage))
             fetched = prefetches(nest, packings, loops, row_names(root, shape), target)
-            fetched = fetched or flat_prefetches(nest, nanokernel, product)
+            fetched = fetched or flat_prefetches(nest, nanokernel, product, target)
             fetched += prefetch_lhs(nest, loops, nanokernel, product, target)
             return (*packings, *loops, *fetched, *behind)
 

@@ -12,6 +12,7 @@ from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
 from nanoloom.schedule.directives.nanokernel import BETWEEN, FRONT, NOT
 from nanoloom.schedule.families import (
+    AMX,
     BF16_CONVERT,
     BF16_HALVES,
     BIT_TABLES,
@@ -20,6 +21,7 @@ from nanoloom.schedule.families import (
     INT8_LANES,
     INT8_PAIRS,
     INT16_PAIRS,
+    SIDE,
     TILE_STEPS,
     Family,
 )
@@ -27,6 +29,7 @@ from nanoloom.schedule.lane_factors import lane_factors, swaps_for_room
 from nanoloom.schedule.language import Nanokernel, Prefetch
 from nanoloom.schedule.library.copy_rhs import is_of_any_length
 from nanoloom.schedule.library.instruction_order import in_order
+from nanoloom.schedule.library.k_unrolling import STEPS
 from nanoloom.schedule.register_tile import RegisterTile
 from nanoloom.target.facts import Target
 from nanoloom.target.instructions.choose import widens_products
@@ -35,14 +38,13 @@ from nanoloom.target.masked_access import has_masked_loads
 # Multiply-adds in a round of the innermost loop, about: what the loop itself costs, an
 # addition, a branch and a prefetch, takes their issue slots.
 ROUND = 96
-GROUPS = 2  # in a round; 4 are not faster
-STRIP = 16  # numbers of a row that are converted at once between products, at least
-STEP_BYTES, WOVEN_BYTES = 2048, 256 * 1024  # of a woven operand: a step, and all
-MOST = 1 << 16  # numbers of a copy, 256 KiB of f32: more would fill the cache
 # Steps of the sum before its use that a row of the right operand is fetched: 16 to 64
-# are alike, measured; without, 2048 x 2048 are slower by a tenth.
-RIGHT_AHEAD = 32
-LEFT_AHEAD = 128  # the same for numbers of the left operand's rows
+# are alike, measured; without, 2048 x 2048 are slower by a tenth.  The same in lines of
+# a single row's panel: more loads under way than the processor has by itself; 24 to 48
+# gain 8 % of a token's time, 16 and 64 nothing, measured.
+AHEAD = 32
+# That are on their way at once: more, asked for in a round, keep its own loads waiting.
+LINES = 8
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,7 @@ def unroll(tile: RegisterTile, product: Operands) -> int:
         return 1
     pairs = family in (BF16_CONVERT, BF16_HALVES) and not product.packed
     if family is not FMA_FAMILY and not pairs:
-        return GROUPS
+        return STEPS
     return steps_of_round(tile.rows, tile.vectors)
 
 
@@ -153,7 +155,12 @@ def copied(tile: RegisterTile, product: Operands, target: Target) -> str:
 
 
 def is_interleaved(
-    shape: Contraction, plan: Nanokernel, rows: int, extent: int, places: int
+    shape: Contraction,
+    plan: Nanokernel,
+    rows: int,
+    extent: int,
+    places: int,
+    target: Target,
 ) -> str:
     """Whether the first of a task's tiles of a matrix unit weaves for all others.
 
@@ -166,7 +173,7 @@ def is_interleaved(
     chunks = max(1, -(-whole // (plan.depth // together))) if plan.depth else 1
     size = -(-whole // chunks)
     deepest = max(size if chunks > 1 else 0, whole - size * (chunks - 1) + bool(rest))
-    fits = places * deepest * STEP_BYTES <= WOVEN_BYTES
+    fits = places * deepest * SIDE * AMX.bytes <= target.caches.reach
     several = rows > plan.rows or extent % rows > 0
     return BETWEEN if several and fits else NOT
 
@@ -185,8 +192,14 @@ def widened_values(tile: RegisterTile, product: Operands, target: Target) -> int
     ):
         return 0
     if product.in_panel:
-        return max(STRIP, target.lanes(bits(sums)))
-    return product.depth if lhs_scalars(tile, product) <= MOST else 0
+        return max(strip(target), target.lanes(bits(sums)))
+    made = lhs_scalars(tile, product) * bits("f32") // 8
+    return product.depth if made <= target.caches.reach else 0
+
+
+def strip(target: Target) -> int:
+    """Numbers of a row that are converted at once between products: of a line, f32."""
+    return target.caches.line * 8 // bits("f32")
 
 
 def lhs_scalars(tile: RegisterTile, product: Operands) -> int:
@@ -204,7 +217,7 @@ def lhs_scalars(tile: RegisterTile, product: Operands) -> int:
 
 
 def flat_prefetches(
-    nest: LoopNest, nanokernel: Nanokernel, product: Operands
+    nest: LoopNest, nanokernel: Nanokernel, product: Operands, target: Target
 ) -> tuple[Prefetch, ...]:
     """Operands of a product that come some steps of the sum before they are read.
 
@@ -216,11 +229,12 @@ def flat_prefetches(
     right, left = (nest.buffer(x.buffer) for x in (product.right, product.left))
     found: list[Prefetch] = []
     if right.argument >= 0:
-        found.append(Prefetch(right.argument, ahead=RIGHT_AHEAD, level=2))
+        found.append(Prefetch(right.argument, ahead=AHEAD, level=2))
     plain, long = product.left.plain, [d for d in shape.rows if shape.extents[d] > 1]
     by_rows = bool(long) and root.names[long[-1]] in plain and nanokernel.rows > 1
     along = lhs_is_k_contiguous(root, shape) and plain[-1] is not None
+    ahead = LINES * strip(target)
     strips = 0 < nanokernel.convert_lhs <= shape.extents[shape.reduced[-1]]
     if strips and by_rows and along and left.argument >= 0:
-        found.append(Prefetch(left.argument, ahead=LEFT_AHEAD, level=1))
+        found.append(Prefetch(left.argument, ahead=ahead, level=1))
     return tuple(found)

@@ -14,10 +14,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from nanoloom.schedule.register_tile import RegisterTile
-from nanoloom.target.facts import Target, VectorUnit
+from nanoloom.target.facts import LANE_BITS, Target, VectorUnit
 
-LEAST = 128  # bits of a vector
-FEW = 2  # registers that hold all columns
+FEW = 2  # registers that hold all columns: of more, less than a third is left over
 
 Ranked = Callable[[VectorUnit], list[RegisterTile]]
 
@@ -49,5 +48,5 @@ def targets(columns: int, bits: int, target: Target) -> Sequence[Target]:
     lanes = unit.bits // bits
     if unit.scalable or columns % lanes == 0 or columns > FEW * lanes:
         return (target,)
-    parts = (n for n in (2, 4) if unit.bits // n >= LEAST)
+    parts = (n for n in (2, 4) if unit.bits // n >= LANE_BITS)
     return (target, *(replace(target, vector=unit.narrowed(n)) for n in parts))

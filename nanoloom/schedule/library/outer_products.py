@@ -12,11 +12,17 @@ from __future__ import annotations
 
 from math import prod
 
-from nanoloom.nest.contraction import Contraction, elements, lhs_is_k_contiguous, roles
+from nanoloom.nest.contraction import (
+    Contraction,
+    bits,
+    elements,
+    lhs_is_k_contiguous,
+    roles,
+)
 from nanoloom.nest.extent import Lanes
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
-from nanoloom.schedule.families import SME, has_family
+from nanoloom.schedule.families import SIDE, SME, has_family
 from nanoloom.schedule.language import ALL, Candidate, Nanokernel, Parallel, Schedule
 from nanoloom.schedule.library.contraction import suits
 from nanoloom.schedule.library.copy_rhs import is_of_any_length
@@ -27,13 +33,7 @@ from nanoloom.schedule.library.panels import (
     row_of,
     weight_packing,
 )
-from nanoloom.target.facts import MatrixUnit, Target
-
-F32_BYTES = 4
-FEWEST_ROWS = 8  # two of the least tiles below each other
-SHORTEST_SUM = 8  # of what is turned, and stored, for a result
-PANEL = 256  # columns at most: two of the widest vectors are 128
-PANEL_STEP = 16
+from nanoloom.target.facts import LANE_BITS, WIDEST_BITS, MatrixUnit, Target
 
 
 def outer_products(
@@ -48,7 +48,7 @@ def outer_products(
     packed = is_parameter(nest, root, shape)
     left, right, _ = given = elements(root, shape)
     there = has_family(target, SME, left, right, packed) and given in SME.elements
-    if not there or not is_wanted(root, shape, packed):
+    if not there or not is_wanted(unit, root, shape, packed):
         return None
     if is_of_any_length(root, shape):
         return None
@@ -62,24 +62,35 @@ def outer_products(
     return Schedule(words, reason, lambda: [Candidate(words, reason, 1.0)])
 
 
-def is_wanted(root: Statement, shape: Contraction, packed: bool) -> bool:
-    """Whether both operands can be read in vectors, and tiles are not mostly empty."""
+def is_wanted(
+    unit: MatrixUnit, root: Statement, shape: Contraction, packed: bool
+) -> bool:
+    """Whether both operands can be read in vectors, and tiles are not mostly empty.
+
+    Rows, columns and steps fill two of the least tiles: what is turned, and stored, for
+    a result needs a sum to pay.
+    """
+    least = SIDE * unit.rows
     row = row_of(shape)
     if row is None or len(shape.reduced) != 1 or not lhs_is_k_contiguous(root, shape):
         return False
-    deep = prod(shape.extents[d] for d in shape.reduced) >= SHORTEST_SUM
-    wide = shape.extents[shape.column] >= FEWEST_ROWS
-    full = shape.extents[row] >= FEWEST_ROWS and deep and wide
+    deep = prod(shape.extents[d] for d in shape.reduced) >= least
+    wide = shape.extents[shape.column] >= least
+    full = shape.extents[row] >= least and deep and wide
     return full and (packed or shape.contiguous)
 
 
 def least_tile(unit: MatrixUnit, root: Statement, packed: bool) -> Nanokernel:
     """Two by two registers of sums, where the unit's are as small as they may be."""
-    lanes = Lanes(unit.row_bytes // F32_BYTES)
+    lanes = Lanes(unit.row_bytes * bits("u8") // bits("f32"))
     return Nanokernel(2 * unit.rows, 2, lanes, packed, SME.name, root.name)
 
 
 def panel_columns(extent: int) -> int:
-    """Columns of a task: panels alike, as few as there can be."""
-    panels = -(-extent // PANEL)
-    return -(-extent // (panels * PANEL_STEP)) * PANEL_STEP
+    """Columns of a task: panels alike, as few as there can be.
+
+    A panel has two tiles of the widest vectors at most.
+    """
+    widest = WIDEST_BITS // bits("f32")
+    panels, step = -(-extent // (2 * SIDE * widest)), WIDEST_BITS // LANE_BITS
+    return -(-extent // (panels * step)) * step

@@ -6,6 +6,7 @@ from math import prod
 
 from nanoloom.nest.contraction import Contraction, bits
 from nanoloom.nest.extent import Extent
+from nanoloom.nest.granularity import FEWEST_TASKS
 from nanoloom.nest.loop import How
 from nanoloom.nest.nest import Buffer, LoopNest, Role
 from nanoloom.nest.statement import Statement
@@ -33,6 +34,7 @@ from nanoloom.schedule.library.fused_lhs_producer import (
     stored,
 )
 from nanoloom.schedule.library.image_rows import with_image_rows
+from nanoloom.schedule.library.nanokernels import AHEAD, LINES
 from nanoloom.schedule.library.row_block import (
     TILES,
     VECTORS,
@@ -44,13 +46,6 @@ from nanoloom.schedule.library.row_block import (
 from nanoloom.schedule.library.schedule_implicit_padding import implicit_padding_of
 from nanoloom.schedule.packing import Pack
 from nanoloom.target.facts import Target
-
-FEWEST_TASKS = 16  # that share the making of pads, for any number of threads
-LINES = 8  # of a round: more of them keep its own loads waiting
-AHEAD = 64  # lines, a page: the processor itself does not fetch over its end
-# Of a single row: more loads under way than the processor has by itself.  As measured:
-# 8 % of a token's time at 24 to 48 lines, nothing at 16 and at 64.
-ROW_AHEAD = 32
 
 
 def other_vectors(
@@ -109,7 +104,7 @@ def several_panels(shape: Contraction, sizes: tuple[int, ...]) -> tuple[int, ...
     pairs = zip(sizes, shape.extents, strict=False)
     counts = [-(-extent // size) if size else 1 for size, extent in pairs]
     panels, tasks = counts[column], prod(counts)
-    several = max(1, min(panels, tasks // FEWEST_TASKS))
+    several = max(1, min(panels, tasks // (2 * FEWEST_TASKS)))
     return tuple(n * several if d == column else n for d, n in enumerate(sizes))
 
 
@@ -208,11 +203,13 @@ def prefetches(
     if loops:
         return ()
     if tiles or plan.rows > FEW_ROWS:
-        return (Prefetch(packing.argument, ahead=AHEAD, level=1),)
+        # Lines of a page: the processor itself does not fetch over its end.
+        page = target.caches.page // target.caches.line
+        return (Prefetch(packing.argument, ahead=page, level=1),)
     size = known_bytes(weight)
     if plan.rows > 1 or size is None or size <= target.caches.l2:
         return ()
-    return (Prefetch(packing.argument, ahead=ROW_AHEAD, level=2),)
+    return (Prefetch(packing.argument, ahead=AHEAD, level=2),)
 
 
 def known_bytes(buffer: Buffer) -> int | None:

@@ -13,15 +13,9 @@ from nanoloom.nest.contraction import bits, lhs_is_k_contiguous
 from nanoloom.nest.nest import LoopNest
 from nanoloom.schedule.families import FMA_FAMILY
 from nanoloom.schedule.language import Directives, Nanokernel, Peel, Prefetch
-from nanoloom.schedule.library.nanokernels import Operands
+from nanoloom.schedule.library.nanokernels import LINES, Operands
 from nanoloom.schedule.library.panels import known_bytes, row_of
 from nanoloom.target.facts import Target
-
-SHARE = 0.5  # of the second-level cache: what is smaller may still be there
-# That a tile reads at once: fewer are followed by the processor.  Of three, as on AVX2,
-# 128 x 56 x 56 takes 1.03 of the time.
-LEAST_ROWS = 8
-LINE_BITS = 512
 
 
 def prefetch_lhs(
@@ -33,20 +27,22 @@ def prefetch_lhs(
 ) -> tuple[Prefetch, ...]:
     """A round of the sum's outermost axis ahead; of a sum of one axis, a tile of rows.
 
-    Where the sum is cut, its rows stay in the cache as they are.
+    Where the sum is cut, its rows stay in the cache as they are.  Few rows that a tile
+    reads at once are followed by the processor: of three, as on AVX2, 128 x 56 x 56
+    takes 1.03 of the time.
     """
     if any(isinstance(word, Peel) for word in loops):
         return ()
     root, shape = product.root, product.shape
     left = nest.buffer(product.left.buffer)
     size = known_bytes(left)
-    alone = plan.rows < LEAST_ROWS or row_of(shape) is None or nest.in_front(root.name)
+    alone = plan.rows < LINES or row_of(shape) is None or nest.in_front(root.name)
     plain = product.family is FMA_FAMILY and product.packed and not plan.convert_lhs
     if alone or not plain or left.argument < 0 or size is None:
         return ()
     outer, *inner = (shape.extents[d] for d in shape.reduced)
-    long = (inner or [outer])[-1] * bits(left.element) >= LINE_BITS
-    far = size > SHARE * target.caches.l2
+    long = (inner or [outer])[-1] * bits(left.element) // 8 >= target.caches.line
+    far = size > target.caches.resident
     if not far or not long or not lhs_is_k_contiguous(root, shape):
         return ()
     steps = prod(inner) if inner else outer

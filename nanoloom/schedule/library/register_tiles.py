@@ -17,6 +17,7 @@ from math import prod
 
 from nanoloom.nest.contraction import bits
 from nanoloom.nest.extent import Lanes
+from nanoloom.nest.granularity import BLOCK_ROWS, FEWEST_TASKS, TASK_ELEMENTS
 from nanoloom.nest.nest import LoopNest, Role
 from nanoloom.nest.statement import Statement
 from nanoloom.schedule import register_tile
@@ -31,7 +32,8 @@ from nanoloom.schedule.language import (
 )
 from nanoloom.schedule.library import schedule_implicit_padding as implicit
 from nanoloom.schedule.library import tile_width
-from nanoloom.schedule.library.candidates import with_candidates
+from nanoloom.schedule.library.candidates import WEIGHED, with_candidates
+from nanoloom.schedule.library.copy_rhs import COPY_TILES
 from nanoloom.schedule.library.finish_at_tile import at_tile, is_finished, points
 from nanoloom.schedule.library.k_groups import (
     grouped,
@@ -41,10 +43,10 @@ from nanoloom.schedule.library.k_groups import (
     whole_groups,
 )
 from nanoloom.schedule.library.k_unrolling import factors_in_iteration, unroll_k
-from nanoloom.schedule.library.multiply_adds import WEIGHED
 from nanoloom.schedule.library.product_form import Form, form_of
 from nanoloom.schedule.library.row_block import row_block
 from nanoloom.schedule.library.semiring import step_cost
+from nanoloom.schedule.library.task_panel import MOST_ROWS
 from nanoloom.schedule.library.vectors import (
     GROUPED,
     lanes_of,
@@ -53,18 +55,8 @@ from nanoloom.schedule.library.vectors import (
 )
 from nanoloom.schedule.library.widening_copies import is_widened, wide_copies
 from nanoloom.schedule.register_tile import RegisterTile
-from nanoloom.target.facts import MOST_VECTORS, Target
+from nanoloom.target.facts import ADDRESSES, MOST_VECTORS, Target
 from nanoloom.target.instructions.choose import MATRIX_ROWS
-
-TASK_STEPS = 32768  # vectors that a task combines at least: some ten microseconds
-FEWEST_TASKS = 8
-TILE_ROWS = 14  # more have too many addresses
-NUMBERS = 7  # the same, beside two integers for each
-FEWEST_ROWS, MOST_ROWS = 128, 1400  # of a task, if there are as many
-PANEL_BYTES = 256 * 1024  # at most, of the second-level cache a part: SHARE
-SHARE, ROWS_SHARE = 4, 2
-LINES = 8192  # bytes of a panel that are found in any cache, however they lie
-COPY_TILES = 8  # tiles of rows that share the copy of a panel
 
 
 def register_tiles(nest: LoopNest, last: Statement, target: Target) -> Schedule | None:
@@ -195,10 +187,11 @@ def tiles_of(
 def most_rows(form: Form, lanes: int, target: Target) -> int:
     """Of a tile.  Numbers of integers, of two steps, have the registers of addresses
     where they multiply vectors as they are; an edge has a mask beside the sums."""
+    most = ADDRESSES - 2
     integers = form.stage.writes[0].element.startswith("i")
     if not target.isa.scalar_factors or not integers:
-        return TILE_ROWS
-    return NUMBERS - bool(form.extent(form.column) % (lanes * GROUPED))
+        return most
+    return most // 2 - bool(form.extent(form.column) % (lanes * GROUPED))
 
 
 def most_vectors(form: Form, target: Target) -> int:
@@ -218,9 +211,9 @@ def task_sizes(
     rows = form.extent(form.row, *form.blocks)
     panels = form.extent(*form.parallel) * -(-form.extent(form.column) // columns)
     panels //= rows * form.extent(form.column)
-    fitting = target.caches.l2 // ROWS_SHARE // row_bytes(form)
-    most = min(MOST_ROWS, max(FEWEST_ROWS, fitting))
-    wanted = max(1, TASK_STEPS // (depth * tile.vectors))
+    fitting = target.caches.resident // row_bytes(form)
+    most = min(MOST_ROWS, max(BLOCK_ROWS, fitting))
+    wanted = max(1, 4 * TASK_ELEMENTS // (depth * tile.vectors))
     wanted = max(wanted, min(most, rows * panels // FEWEST_TASKS))
     sizes = dict.fromkeys(form.parallel, 1)
     for axis in (form.row, *reversed(form.blocks)):
@@ -253,7 +246,7 @@ def chunk_sizes(form: Form, columns: int, target: Target) -> tuple[int, ...]:
 
     0 for an axis that is left whole.
     """
-    room = min(PANEL_BYTES, target.caches.l2 // SHARE)
+    room = min(target.caches.panel, target.caches.reach)
     room //= columns * panel_bits(form, target) // 8
     sizes = dict.fromkeys(form.stage.names, 0)
     depth = form.extent(*form.reduced)
@@ -281,20 +274,22 @@ def panel_bits(form: Form, target: Target) -> int:
 def copies(
     form: Form, tile: RegisterTile, columns: int, sizes: dict[str, int], target: Target
 ) -> list[Directive]:
-    """Copies of the panels that a task reads often, out of rows that lie apart."""
+    """Copies of the panels that a task reads often, out of rows that lie apart.
+
+    What fills two pages is found in any cache, however it lies."""
     rows = prod(
         size or form.extent(axis)
         for axis, size in sizes.items()
         if axis in (form.row, *form.blocks)
     )
     found: list[Directive] = list(wide_copies(form, target))
-    if rows < COPY_TILES * tile.rows or columns >= form.extent(form.column):
+    if rows < 2 * COPY_TILES * tile.rows or columns >= form.extent(form.column):
         return found
     taken = {each.operand for each in found if isinstance(each, CopyOperand)}
     for number in sorted({*form.right} - taken):
         read = form.stage.reads[number]
         numbers_ = form.extent(*(a for a in form.reduced if a in read.axes)) * columns
-        if numbers_ * bits(read.element) // 8 > LINES:
+        if numbers_ * bits(read.element) // 8 > 2 * target.caches.page:
             lanes = width(target.lanes(bits(read.element)), target.vector.scalable)
             found.append(CopyOperand(form.stage.name, number, lanes))
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nanoloom.nest.contraction import bits
 from nanoloom.nest.nest import LoopNest
 from nanoloom.schedule.directives.transpose_in_registers import lies_across
 from nanoloom.schedule.language import (
@@ -10,13 +11,12 @@ from nanoloom.schedule.language import (
     TransposeInRegisters,
     Vectorize,
 )
-from nanoloom.target.facts import Target
+from nanoloom.target.facts import LANE_BITS, Target
 
-# x86 puts a piece from memory into its place without the one unit that shuffles; Arm's
-# registers are as large.
-PIECE = 128  # bits
-REST = 4  # lanes: a piece of 32-bit numbers
-GATHERED, SINGLE = 64, 1  # of vectors of any width: a piece, and what is left
+# Bits of a piece, and lanes of what is left.  x86 puts a lane from memory into its
+# place without the unit that shuffles; of vectors of any width it is a number of f64.
+PIECE = LANE_BITS, LANE_BITS // bits("f32")
+GATHERED = bits("f64"), 1
 
 
 def with_transposes(schedule: Schedule, nest: LoopNest, target: Target) -> Schedule:
@@ -31,9 +31,7 @@ def transposed(
 ) -> tuple[Directive, ...]:
     """The words, and one more for each stage with vectors that others lie across."""
     found = [
-        TransposeInRegisters(
-            word.stage, *((GATHERED, SINGLE) if word.lanes.scalable else (PIECE, REST))
-        )
+        TransposeInRegisters(word.stage, *(GATHERED if word.lanes.scalable else PIECE))
         for word in words
         if isinstance(word, Vectorize)
         and (not word.lanes.scalable or target.isa.exchanges_lanes)

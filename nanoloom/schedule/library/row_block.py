@@ -9,23 +9,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nanoloom.nest.granularity import BLOCK_ROWS, FEWEST_TASKS, TASK_ELEMENTS
 from nanoloom.target.facts import Target
 
 
 @dataclass(frozen=True)
 class Limits:
-    """share: of the second-level cache for a block.  least, most: rows of a block."""
+    """Rows of a block."""
 
-    share: float
     least: int
     most: int
 
 
 # As measured: tile registers wait for the cache, vector registers rather for weights.
-VECTORS, TILES = Limits(0.6, 128, 512), Limits(0.55, 32, 256)
-WOVEN = Limits(0.6, 256, 512)  # each block of rows weaves all columns anew
-FEW_PANELS, FEW_ROWS = 12, 128  # fewer panels are too few tasks: smaller blocks
-BLOCKS, LEAST_WORK = 4, 1 << 19  # of a single panel: tasks, and multiply-adds of each
+VECTORS = Limits(BLOCK_ROWS, 4 * BLOCK_ROWS)
+TILES = Limits(BLOCK_ROWS // 4, 2 * BLOCK_ROWS)
+WOVEN = Limits(2 * BLOCK_ROWS, 4 * BLOCK_ROWS)  # each block weaves all columns anew
+FEW_PANELS = 12  # fewer are too few tasks: smaller blocks
 MOST_LOST = 0.02  # of the rows of full tiles
 SLACK = 1.6  # a block may be so much larger if it is the only one
 
@@ -35,8 +35,8 @@ def most_rows(row_bytes: int, panels: int, limits: Limits, target: Target) -> in
 
     row_bytes: of the left operand.  panels: of the weight.
     """
-    fitting = int(limits.share * target.caches.l2 / row_bytes)
-    most = limits.most if panels >= FEW_PANELS else FEW_ROWS
+    fitting = target.caches.resident // row_bytes
+    most = limits.most if panels >= FEW_PANELS else BLOCK_ROWS
     return min(most, max(limits.least, fitting))
 
 
@@ -45,7 +45,8 @@ def rows_of_one_panel(extent: int, work: int) -> int:
 
     work: multiply-adds of all rows.
     """
-    return -(-extent // max(1, min(BLOCKS, work // LEAST_WORK)))
+    least = 64 * TASK_ELEMENTS  # of a task: some ten microseconds
+    return -(-extent // max(1, min(FEWEST_TASKS, work // least)))
 
 
 def row_block(extent: int, rows: int, most: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from nanoloom.nest.contraction import bits
+from nanoloom.nest.granularity import TASK_ELEMENTS
 from nanoloom.nest.index import Access
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
@@ -19,14 +20,11 @@ from nanoloom.schedule.library.vector_axis import (
     runs_across,
 )
 from nanoloom.schedule.library.vectors import group_of, lanes_of, vectors
-from nanoloom.target.facts import Target
+from nanoloom.target.facts import WIDEST_BITS, Target
 
-TASK_ELEMENTS = 8192  # an elementwise task does about so much: a few microseconds
 PADDED = 4  # times as much for a task that pads what it reads: edges are made twice
-LINE, PAGE = 64, 4096  # bytes
-FEW_SETS = PAGE // 4  # lines so far apart have 4 sets of a first-level cache, or one
-WIDE_ROW = 512  # bytes: two groups of registers of 512 bits
-SQUARES = 64  # lanes of the widest vector: as many rows of squares have room for any
+# Lanes of the widest vector: as many rows of squares have room for any.
+SQUARES = WIDEST_BITS // bits("f32")
 
 
 def by_rows(nest: LoopNest, last: Statement, target: Target) -> Schedule:
@@ -158,8 +156,8 @@ def transposed_blocks(
 def block_columns(read: Access, target: Target) -> int:
     """Columns of a block of squares; for vectors of any length, some rounds of them."""
     wanted = TASK_ELEMENTS // SQUARES
-    size = bits(read.element) // 8
-    return max(wanted, WIDE_ROW // size) if target.vector.any_length else wanted
+    narrow = wanted * bits("f32") // bits(read.element)
+    return max(wanted, narrow) if target.vector.any_length else wanted
 
 
 def transposed_rows(
@@ -172,18 +170,18 @@ def transposed_rows(
     a line then.  None if all fits into the second-level cache when it is written, or if
     lines of the operand share few sets.
     """
-    size = bits(read.element) // 8
+    size, line, page = bits(read.element) // 8, target.caches.line, target.caches.page
     extents = dict(zip(last.names, sizes, strict=True))
     behind = list(read.plain)[read.plain.index(last.names[-1]) + 1 :]
     apart = size * prod(extents[name] for name in behind if name is not None)
     below = size * prod(sizes[place + 1 :])
-    if apart % FEW_SETS == 0:
+    if 4 * apart % page == 0:  # 4 sets of a first-level cache have them all, or one
         return None
     if place == len(sizes) - 2 and apart > below:  # rows of the result are short
-        return LINE // size if sizes[-1] >= SQUARES else None
+        return line // size if sizes[-1] >= SQUARES else None
     if size * prod(sizes) < target.caches.l2:
         return None
-    return LINE // size // (2 if below % PAGE == 0 else 1)
+    return line // size // (2 if below % page == 0 else 1)
 
 
 def block_size(size: int, wanted: int) -> int:

@@ -23,7 +23,7 @@ from nanoloom.schedule.library.finish_at_tile import points
 from nanoloom.schedule.library.semiring import step_cost
 from nanoloom.schedule.library.tile_width import group_of, tile_cost
 from nanoloom.schedule.library.vectors import is_scalable, lanes_of, vectors
-from nanoloom.target.facts import Target
+from nanoloom.target.facts import ADDRESSES, Target
 
 
 def suits_any_width(chain: ProductChain, target: Target) -> bool:
@@ -69,7 +69,7 @@ def tile_of(stage: Statement, shape: Contraction, rows: int, target: Target) -> 
     _, found, many = min(
         (round(tile_cost(r, v, columns, count, unit, step), 3), r, v)
         for r, v in register_tile.candidates(unit.registers, step)
-        if r <= min(most, register_tile.EDGE_ROWS)
+        if r <= min(most, ADDRESSES // 2)
     )
     group = group_of(many, target)
     return found, Lanes(count * group, scalable=True), many // group

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from nanoloom.nest.contraction import Contraction, roles
 from nanoloom.nest.extent import Lanes
+from nanoloom.nest.granularity import JAMMED
 from nanoloom.nest.guard import MOST_ENDS
 from nanoloom.nest.implicit_padding import implicit_padding, is_in_quads, tiles_at_ends
 from nanoloom.nest.nest import LoopNest
@@ -18,7 +19,6 @@ from nanoloom.schedule.library.finish_at_tile import points
 from nanoloom.schedule.library.product_form import Form
 from nanoloom.target.facts import Target
 
-FEW_STEPS = 4  # of the innermost sum, the channels of an image: written out
 MOST_TAPS = 7  # of loops, in a row; 11 took 1.38 times the instructions of a copy
 
 
@@ -106,7 +106,8 @@ def without_padding(
     stage, last = form.stage.name, form.reduced[-1]
     names = [pad.name for pad in pads]
     others = [word for word in words if getattr(word, "stage", "") not in names]
-    few = form.extent(last) <= FEW_STEPS and target.isa.scalar_factors
+    # Few steps of the innermost sum, the channels of an image, are written out.
+    few = form.extent(last) <= JAMMED and target.isa.scalar_factors
     if few and not any(isinstance(word, Unroll) for word in words):
         others.append(Unroll(stage, last))
     for pad in pads:

@@ -9,8 +9,6 @@ from nanoloom.schedule.library import k_groups
 from nanoloom.schedule.step_cost import StepCost
 from nanoloom.target.facts import Target
 
-SVE_OTHERS = 3  # numbers of rows that LLVM loads early
-
 
 def step_cost(stage: Statement, target: Target, woven: int = 0) -> StepCost:
     """What a vector of results takes, by the operations of a point.
@@ -30,8 +28,9 @@ def step_cost(stage: Statement, target: Target, woven: int = 0) -> StepCost:
             # LLVM loads the next vector early.
             return StepCost(right_registers=2, others=0)
         if target.vector.scalable:
-            # ld1rw reaches 63 numbers: a row has an address of its own each step.
-            return StepCost(left_loads=2, others=SVE_OTHERS)
+            # ld1rw reaches 63 numbers: a row has an address of its own each step.  LLVM
+            # loads three rows' numbers early.
+            return StepCost(left_loads=2, others=3)
         return StepCost()
     three = not target.isa.keeps_nan
     keeping = [name for name in work if name in KEEPS_NAN and three]

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from math import prod
 
-from nanoloom.nest.contraction import Contraction, lanes_along_k, roles
+from nanoloom.nest.contraction import Contraction, bits, lanes_along_k, roles
+from nanoloom.nest.granularity import JAMMED, TASK_ELEMENTS
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
 from nanoloom.schedule.language import (
@@ -27,11 +28,7 @@ from nanoloom.schedule.language import (
 from nanoloom.schedule.library.candidates import schedule_of
 from nanoloom.schedule.library.contraction import suits
 from nanoloom.schedule.library.vectors import is_scalable, lanes_of, vectors, width
-from nanoloom.target.facts import Target
-
-TASK_NUMBERS = 8192  # of the right operand that a task reads: some microseconds
-MOST_ROWS, MOST_COLUMNS = 4, 4  # of a tile
-FEWEST_LANES = 4  # so many sums are combined together (vector/joint_lane_reduction.py)
+from nanoloom.target.facts import LANE_BITS, Target
 
 
 def small_m(
@@ -45,7 +42,7 @@ def small_m(
         return None
     depth = prod(shape.extents[d] for d in shape.reduced)
     task = dict.fromkeys(shape.shared, 1) | {
-        shape.column: max(1, TASK_NUMBERS // depth)
+        shape.column: max(1, TASK_ELEMENTS // depth)
     }
     dims = range(len(shape.extents)) if root == last else shape.result
     rest = [stage for stage in nest.stages if stage != root]
@@ -66,19 +63,19 @@ def lanes_and_tile(
     lanes = lanes_of(root, target)
     if not scalable:  # of short sums no more than are filled
         filled = 1 << (shape.extents[along] - 1).bit_length()
-        lanes = min(lanes, max(FEWEST_LANES, filled))
+        lanes = min(lanes, max(LANE_BITS // bits("f32"), filled))
     words: list[Directive] = [
         Vectorize(root.name, names[along], width(lanes, scalable))
     ]
     half = target.vector.registers // 2  # the others are for what is read
-    left = min(half, MOST_ROWS)
+    left = min(half, JAMMED)
     for row in reversed(shape.rows):
         count = min(shape.extents[row], left)
-        count = 3 if shape.extents[row] % 3 == 0 and count == MOST_ROWS else count
+        count = 3 if shape.extents[row] % 3 == 0 and count == JAMMED else count
         if count > 1:
             words.append(UnrollAndJam(root.name, names[row], count))
         half, left = half // count, left // count
-    columns = max(1, min(half, MOST_COLUMNS, shape.extents[shape.column]))
+    columns = max(1, min(half, JAMMED, shape.extents[shape.column]))
     if columns > 1:
         words.append(UnrollAndJam(root.name, names[shape.column], columns))
     return tuple(words)

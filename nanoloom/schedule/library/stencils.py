@@ -13,22 +13,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from nanoloom.nest.granularity import JAMMED, TASK_ELEMENTS
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
 from nanoloom.schedule.language import ALL, Parallel, Schedule
 from nanoloom.schedule.library.candidates import schedule_of
 from nanoloom.schedule.library.finish_at_tile import at_tile, is_finished, lanes_at_tile
-from nanoloom.schedule.library.row_tasks import TASK_ELEMENTS, numbers
+from nanoloom.schedule.library.row_tasks import numbers
 from nanoloom.schedule.library.vectors import vector_axis
+from nanoloom.schedule.predicted_cost import FUNCTION
 from nanoloom.target.facts import Target
 
 NEIGHBOURS = 3  # so many places of a buffer at least: else there is little to share
-TOGETHER = 4  # planes at once, as measured: a third faster than one by one
 # Of a block, whose edges are read by its neighbours, too.  Rows of 1 KB: 32 to 256 of
 # them are alike, 16 take 4 % longer, as measured out of memory.
-PLANES, ROWS = 16, 32
-MANY_TASKS = 64
-SIMPLE, FUNCTION = 8, 16  # operations of a light body, and that a function is worth
+ROWS = 32
+MANY_TASKS = 64  # for any number of threads, where a grid is large enough
+SIMPLE = 8  # operations of a light body
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def stencils(nest: LoopNest, last: Statement, target: Target) -> Schedule | None
     if form is None:
         return None
     sizes = numbers(last)
-    together = min(TOGETHER, sizes[form.planes])
+    together = min(JAMMED, sizes[form.planes])
     tasks = task_sizes(sizes, form.planes, together, weight(nest))
     lanes = lanes_at_tile(nest, form.stage, target)
     directives = (
@@ -109,6 +110,6 @@ def task_sizes(
     def tasks() -> int:
         return prod(-(-size // block) for size, block in zip(grid, blocks, strict=True))
 
-    while blocks[planes] < min(PLANES, grid[planes]) and tasks() >= 2 * MANY_TASKS:
+    while blocks[planes] < min(ROWS // 2, grid[planes]) and tasks() >= 2 * MANY_TASKS:
         blocks[planes] += together
     return (*blocks, 0)

@@ -15,17 +15,15 @@ from __future__ import annotations
 from math import prod
 
 from nanoloom.nest.contraction import Contraction
+from nanoloom.nest.granularity import BLOCK_ROWS, FEWEST_TASKS
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.schedule.library.k_blocking import KBlocks
-from nanoloom.schedule.library.nanokernels import STRIP
+from nanoloom.schedule.library.nanokernels import strip
 from nanoloom.schedule.library.row_block import row_block
 from nanoloom.target.facts import Target
 
-# Rows of a block, about: many share a panel, and their sums stay in the cache, too.
-FEWEST_ROWS, MOST_ROWS = 128, 1400
-FEWEST_TASKS = 8  # for which blocks are smaller
-SHARE = 4  # a part of the second-level cache for the panel
-PANEL_BYTES = 512 * 1024  # and at most
+# Rows of a block, at most: many share a panel, and their sums stay in the cache, too.
+MOST_ROWS = 1400
 
 
 def task_panel(
@@ -38,16 +36,19 @@ def task_panel(
     columns = nanokernel.vectors * target.lanes(bits)
     panels = -(-shape.extents[shape.column] // columns)
     results = prod(shape.extents[d] for d in shape.result if d != shape.column)
-    most = max(FEWEST_ROWS, min(MOST_ROWS, results * panels // FEWEST_TASKS))
+    most = max(BLOCK_ROWS, min(MOST_ROWS, results * panels // FEWEST_TASKS))
     rows = row_block(shape.extents[row], nanokernel.rows, most)
     step = columns * bits // 8 * prod(shape.extents[d] for d in shape.reduced[:-1])
-    depth = max(STRIP, min(target.caches.l2 // SHARE, PANEL_BYTES) // step)
-    return KBlocks(part(shape.extents[shape.reduced[-1]], depth), rows, 1)
+    depth = max(
+        strip(target), min(target.caches.panel, 2 * target.caches.reach) // step
+    )
+    extent = shape.extents[shape.reduced[-1]]
+    return KBlocks(part(extent, depth, strip(target)), rows, 1)
 
 
-def part(extent: int, most: int) -> int:
+def part(extent: int, most: int, strip: int) -> int:
     """Of equal parts, the last of which may be smaller, in whole strips."""
     if extent <= most:
         return extent
     parts = -(-extent // most)
-    return -(-extent // (parts * STRIP)) * STRIP
+    return -(-extent // (parts * strip)) * strip

@@ -18,9 +18,10 @@ from nanoloom.schedule.library.k_groups import grouped
 from nanoloom.schedule.library.vectors import lanes_of
 from nanoloom.schedule.register_tile import RegisterTile
 from nanoloom.schedule.step_cost import StepCost
-from nanoloom.target.facts import Target, VectorUnit
+from nanoloom.target.facts import LANE_BITS, WIDEST_BITS, Target, VectorUnit
 
-WIDEST = 16  # vscale that a task has columns for: 2048 bits of SVE, 1024 of RVV
+# vscale that a task has columns for: 2048 bits of SVE, 1024 of RVV.
+WIDEST = WIDEST_BITS // LANE_BITS
 WEIGHED_WIDTH = 4  # times the least width, of those that a tile is weighed at
 BEGUN = 0.1  # of a cycle, for each instruction beside what it computes
 

@@ -12,16 +12,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from nanoloom.nest.contraction import bits
+from nanoloom.nest.granularity import JAMMED
 from nanoloom.nest.index import Access
 from nanoloom.nest.statement import Statement
-from nanoloom.target.facts import Target
+from nanoloom.target.facts import LANE_BITS, WIDEST_BITS, Target
 
-LOADED = (8, 16, 32, 64)  # bits of what is loaded from places apart
-WIDE = (32, 64)  # the same where every register has one length: others are turned
-MANY = 16  # times the least width: no vector is wider
+MANY = WIDEST_BITS // LANE_BITS  # times the least width: no vector is wider
+GROUPED = JAMMED  # registers of a group are vectors side by side
 LONGER = 2  # times as long is an axis that pays for what lies apart
 PRODUCTS = ("arith.mulf", "arith.muli")  # of lanes: no instruction multiplies them
-GROUPS = 8  # times the least width: two groups of registers
 
 
 def axis_of(stage: Statement, target: Target, *, alone: bool = True) -> int | None:
@@ -80,7 +79,7 @@ def pays(stage: Statement, usual: int, place: int, target: Target) -> bool:
     strides = strides and not stage.is_contraction
     multiplied = stage.semiring is not None and stage.semiring.combine in PRODUCTS
     wide = strides or (multiplied and one.is_reduction)
-    short = least(stage, target) * (GROUPS if wide else 1)
+    short = least(stage, target) * (2 * GROUPED if wide else 1)
     extents = one.extent, other.extent
     assert isinstance(extents[0], int) and isinstance(extents[1], int)
     return extents[0] < short and extents[1] >= LONGER * extents[0]
@@ -127,8 +126,8 @@ def is_sliding(x: Access, axis: str) -> bool:
 def has_distance(x: Access, axis: str, target: Target) -> bool:
     """Whether a step along an axis is always as long, of numbers as a load takes."""
     linear = all(index.factor(axis) is not None for index in x.indices)
-    loaded = LOADED if target.vector.any_length else WIDE
-    return linear and bits(x.element) in loaded
+    least = bits("u8" if target.vector.any_length else "f32")  # others are turned
+    return linear and least <= bits(x.element) <= bits("f64")
 
 
 def vector_axis(stage: Statement) -> int | None:

@@ -6,9 +6,11 @@ from collections.abc import Iterable
 
 from nanoloom.nest.contraction import bits
 from nanoloom.nest.extent import Lanes
+from nanoloom.nest.granularity import JAMMED
 from nanoloom.nest.statement import Statement
 from nanoloom.schedule.language import Reorder, UnrollAndJam, Vectorize
 from nanoloom.schedule.library.vector_axis import (
+    GROUPED,
     axis_of,
     has_distance,
     is_alone,
@@ -18,11 +20,8 @@ from nanoloom.schedule.library.vector_axis import (
 from nanoloom.target.facts import Target
 
 Words = Reorder | UnrollAndJam | Vectorize
-CHAINS = 4  # independent sums: latency of an addition times its throughput
-F32_BITS = 32
 HALVES = ("f16", "bf16")  # computed in f32
-BYTE = 8
-GROUPED, WIDENED = 4, 2  # registers of a group, and where numbers have two widths
+BYTE = bits("u8")
 
 
 def vectors(stages: Iterable[Statement], target: Target) -> tuple[Words, ...]:
@@ -36,7 +35,7 @@ def vectors(stages: Iterable[Statement], target: Target) -> tuple[Words, ...]:
             inside = sorted(stage.axes, key=lambda each: each.is_reduction)
             if inside != list(stage.axes):
                 found.append(Reorder(stage.name, tuple(x.name for x in inside)))
-            chains = CHAINS if stage.axes[axis].is_reduction else 1
+            chains = JAMMED if stage.axes[axis].is_reduction else 1
             if is_scalable(stage, axis, target):
                 lanes = width(group * lanes_of(stage, target), scalable=True)
                 chains = max(1, chains // group)
@@ -74,7 +73,7 @@ def group_of(stages: Iterable[Statement], target: Target) -> int:
     group has several chains in it.
     """
     sizes = {width for stage in stages for width in lane_bits(stage)}
-    return min(target.vector.grouped, WIDENED if len(sizes) > 1 else GROUPED)
+    return min(target.vector.grouped, GROUPED // (2 if len(sizes) > 1 else 1))
 
 
 def is_short(stage: Statement) -> bool:
@@ -163,8 +162,8 @@ def lanes_of(stage: Statement, target: Target) -> int:
         # Groups of registers are full of f32; a place takes 32 bits at least.
         whole = target.vector.grouped > 1
         wide = converts(stage) if whole else bool(stage.found) or gathers(stage, target)
-        widths |= {F32_BITS} if wide else set()
-    width = widths.pop() if len(widths) == 1 else F32_BITS
+        widths |= {bits("f32")} if wide else set()
+    width = widths.pop() if len(widths) == 1 else bits("f32")
     return target.vector.bits // max(8, min(width, 64))
 
 

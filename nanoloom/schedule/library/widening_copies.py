@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from nanoloom.nest.contraction import bits
 from nanoloom.nest.statement import Statement
 from nanoloom.schedule.language import CopyOperand
 from nanoloom.schedule.library.k_groups import grouped
@@ -16,8 +17,6 @@ from nanoloom.schedule.library.product_form import Form
 from nanoloom.schedule.library.vectors import GROUPED, HALVES, width
 from nanoloom.target.facts import Target
 from nanoloom.target.instructions.choose import widens_products
-
-F32_BITS = 32
 
 
 def is_widened(stage: Statement, target: Target) -> bool:
@@ -32,7 +31,7 @@ def is_widened(stage: Statement, target: Target) -> bool:
 def wide_copies(form: Form, target: Target) -> Iterator[CopyOperand]:
     """Operands that a task copies as f32."""
     lanes = width(
-        target.lanes(F32_BITS) * min(GROUPED, target.vector.grouped), scalable=True
+        target.lanes(bits("f32")) * min(GROUPED, target.vector.grouped), scalable=True
     )
     if not is_widened(form.stage, target):
         return

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nanoloom.nest.granularity import JAMMED, MOST_WRITTEN
 from nanoloom.nest.index import Access, Index
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
+from nanoloom.schedule.inner_loops import FURTHEST
 from nanoloom.schedule.library.row_tasks import numbers
 from nanoloom.schedule.library.vector_axis import axis_of, is_sliding, pixels_of
 from nanoloom.target.facts import Target
-
-MOST_TAPS = 64  # of a window that is unrolled whole
-MOST_STEP = 2  # of windows along a row whose pixels are loaded under masks
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ def window_of(nest: LoopNest, last: Statement, target: Target) -> Window | None:
 
 def is_loaded(x: Access, along: str, stage: Statement, target: Target) -> bool:
     """Whether windows over a row of pixels are read in vectors of these."""
-    near = x.follows_on(along, MOST_STEP)
+    near = x.follows_on(along, FURTHEST)
     free = target.vector.any_length or stage.is_contraction or near
     return free and is_sliding(x, along)
 
@@ -104,7 +103,7 @@ def unrolled(window: Window) -> tuple[int, ...]:
         if not stage.axes[place].is_reduction or not isinstance(extent, int):
             break
         taps *= extent
-        if taps > MOST_TAPS:
+        if JAMMED * taps > MOST_WRITTEN:  # of some pixels at once
             break
         found.append(place)
     return tuple(reversed(found))

@@ -20,6 +20,7 @@ from nanoloom.target.instructions.instruction import (
 NEON, SVE, SME = "llvm.aarch64.neon.", "llvm.aarch64.sve.", "llvm.aarch64.sme."
 QUAD = 128  # bits
 ROWS = 2  # of a matrix in 128 bits
+LANE_REGISTERS = 8  # a lane of which multiplies: 3 bits of SVE's FMLA say which
 
 
 def _neon(name: str, needs: str, types: str, function: str) -> Instruction:

@@ -53,6 +53,7 @@ PAIR_PRODUCTS = tuple(
 
 # ---- tile registers of 16 x 16 sums: 16 rows of 64 bytes
 
+BROADCAST_BITS = 512  # of a vector that is multiplied by a number in memory, alike
 TILE_BYTES = 64
 TILE_CYCLES = 16  # of a product: uops.info, Sapphire Rapids
 
