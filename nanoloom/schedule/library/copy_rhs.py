@@ -43,17 +43,20 @@ def pays_to_copy(
     masked = over and family is FMA_FAMILY and not has_mask_registers(target, size)
     if masked and m >= MASKED_ROWS:
         return True
-    depth = prod(shape.extents[d] for d in shape.reduced)
-    caches = target.caches
-    pages = depth * min(n * size, caches.page) // caches.page
-    # Where rows are no whole lines, a panel has parts of more of them, which come
-    # slower: 128 rows of 25 pages are alike, 500 of 46 gain a fifth by a copy, as
-    # measured on AVX2.
-    uneven = n * size % caches.line > 0
-    return (
-        pages > (caches.pages // 2 if uneven else caches.pages)
-        and m >= COPY_TILES * tile.rows
-    )
+    many = m >= COPY_TILES * tile.rows
+    return many and lies_in_many_pages(shape, n * size, target)
+
+
+def lies_in_many_pages(shape: Contraction, row: int, target: Target) -> bool:
+    """Whether steps of a panel, in rows of so many bytes, wait for translations.
+
+    Where rows are no whole lines, a panel has parts of more of them, which come slower:
+    128 rows of 25 pages are alike, 500 of 46 gain a fifth by a copy, as measured on
+    AVX2.
+    """
+    depth, caches = prod(shape.extents[d] for d in shape.reduced), target.caches
+    pages = depth * min(row, caches.page) // caches.page
+    return pages > (caches.pages // 2 if row % caches.line else caches.pages)
 
 
 def has_to_copy(

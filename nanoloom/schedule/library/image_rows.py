@@ -76,9 +76,14 @@ def rows_of_task(
     columns = shape.extents[shape.column]
     weights = groups * depth * columns * bits(right.element) // 8
     most = max(1, target.caches.resident // row)
-    if weights <= target.caches.resident:
+    if stay(weights, target):
         if not pairs:
             return 1
         most = min(most, max(2, extent * (columns // TILE_ROWS) // (2 * FEWEST_TASKS)))
     found = [n for n in range(1, min(extent, most) + 1) if extent % n == 0]
     return found[-1]
+
+
+def stay(weights: int, target: Target) -> bool:
+    """Whether so many bytes are found in the cache again by the next row."""
+    return weights <= target.caches.resident

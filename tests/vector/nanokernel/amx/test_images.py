@@ -135,8 +135,7 @@ ALONE = [  # wider than a register, columns or sums over an edge
 def test_rows_of_an_image_share_a_panel(
     variant: str, name: str, image: Image, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(image_rows, "RESIDENT", 0)
-    monkeypatch.setattr(image_rows, "SHARE", 1e6)
+    monkeypatch.setattr(image_rows, "stay", lambda *_: False)
     operands = image.operands(name)
     make, target = image.make(operands[1]), machine(variant, monkeypatch)
     script = script_of(make, target, operands[0])
@@ -168,7 +167,7 @@ def test_a_border_is_made_in_the_task(
     variant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Once for all rows of the image that share a panel."""
-    monkeypatch.setattr(image_rows, "RESIDENT", 0)
+    monkeypatch.setattr(image_rows, "stay", lambda *_: False)
     image = Image(7, 7, 64, 64, stride=2)
     whole, filters = image.operands("bf16")
     inside = whole[1:-1, 1:-1].copy()
@@ -197,7 +196,7 @@ def test_a_register_of_another_row_fails(
     """Both registers of a tile with the pixels of its first row."""
     image = Image(7, 7, 64, 64)
     target = replace(machine(variant, monkeypatch), name="wrong-rows")
-    monkeypatch.setattr(image_rows, "RESIDENT", 0)
+    monkeypatch.setattr(image_rows, "stay", lambda *_: False)
     monkeypatch.setattr(amx_tile.Product, "apart", lambda *_: 0)
     operands = image.operands("u8")
     with pytest.raises(AssertionError):
@@ -206,7 +205,7 @@ def test_a_register_of_another_row_fails(
 
 def test_wide_rows_are_tiled_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of what reaches over a register's edge a tile has no two rows."""
-    monkeypatch.setattr(image_rows, "RESIDENT", 0)
+    monkeypatch.setattr(image_rows, "stay", lambda *_: False)
     image = Image(4, 17, 64, 64)
     operands = image.operands("u8")
     given = image.make(operands[1]), machine("loops", monkeypatch)

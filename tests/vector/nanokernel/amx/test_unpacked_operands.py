@@ -16,7 +16,7 @@ from nanoloom.graph.stage import optimize
 from nanoloom.kernels.stage import partition
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.stage import lower
-from nanoloom.schedule.library import nanokernels
+from nanoloom.target.facts import Cache
 from nanoloom.vector import passes
 from nanoloom.vector.nanokernel.amx import unpacked_operands
 from tests.filecheck import check_text
@@ -146,7 +146,7 @@ def test_a_block_of_two_steps(
     m: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where no other tile reads what is woven, or there is too much of it."""
-    monkeypatch.setattr(nanokernels, "WOVEN_BYTES", most)
+    monkeypatch.setattr(Cache, "reach", property(lambda _: most))
     text = text_of("vector", m, 256, 64)
     assert re.findall(r"alloca\(\) \{.*: memref<(\d+x\d+)xbf16>", text) == ["32x64"]
     assert "arith.remui" in text
@@ -293,7 +293,7 @@ def test_attention(
 @pytest.mark.parametrize("m", [20, 65])
 def test_a_small_block(variant: str, m: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each tile of rows weaves anew where a block has no room for all."""
-    monkeypatch.setattr(nanokernels, "WOVEN_BYTES", 1 << 12)
+    monkeypatch.setattr(Cache, "reach", property(lambda _: 1 << 12))
     target = replace(machine(variant, monkeypatch), name="little-room")
     left, right = numbers(1, "bf16", m, 197), numbers(2, "bf16", 197, 33)
     compare("mk,kn->mn", left, right, target, packed=False)

@@ -10,6 +10,7 @@ import pytest
 from nanoloom.schedule.library import copy_rhs, task_panel
 from nanoloom.schedule.library.family import multiplies
 from nanoloom.target import Target, by_name
+from nanoloom.target.facts import Cache
 from nanoloom.target.host import host
 from nanoloom.vector.nanokernel.operands.converted_rows import pieces
 from tests.filecheck import check_text
@@ -40,8 +41,7 @@ def product(equation: str, kind: str) -> Any:
 @pytest.fixture
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small products copy their panels, too."""
-    monkeypatch.setattr(copy_rhs, "FEW_PAGES", -1)
-    monkeypatch.setattr(copy_rhs, "UNEVEN_PAGES", -1)
+    monkeypatch.setattr(copy_rhs, "lies_in_many_pages", lambda *_: True)
     monkeypatch.setattr(copy_rhs, "COPY_TILES", 0)
     monkeypatch.setattr(copy_rhs, "COPY_ROWS", 0)
 
@@ -134,9 +134,8 @@ def test_long_sums_are_cut(
     """The last chunk is smaller, and nothing is divided by a vector or a tile."""
     if multiplies(target, kind.replace("bfloat", "bf")):
         target = by_name("x86-64-v4")  # where bf16 is multiplied as f32, from a copy
-    monkeypatch.setattr(task_panel, "PANEL_BYTES", 2048)
-    monkeypatch.setattr(copy_rhs, "FEW_PAGES", -1)
-    monkeypatch.setattr(copy_rhs, "UNEVEN_PAGES", -1)
+    monkeypatch.setattr(Cache, "panel", property(lambda _: 2048))
+    monkeypatch.setattr(copy_rhs, "lies_in_many_pages", lambda *_: True)
     x, w = sample(1, (101, 75), kind), sample(2, (75, 83), kind)
     bias = sample(3, (83,), "float32")
 
@@ -160,10 +159,10 @@ def test_long_sums_are_cut(
 
 
 def test_parts_of_a_sum() -> None:
-    assert task_panel.part(2048, 2048) == 2048
-    assert task_panel.part(4096, 2048) == 2048
-    assert task_panel.part(4099, 2048) == 1376  # and 1376, and 1347
-    assert task_panel.part(75, 32) == 32
+    assert task_panel.part(2048, 2048, 16) == 2048
+    assert task_panel.part(4096, 2048, 16) == 2048
+    assert task_panel.part(4099, 2048, 16) == 1376  # and 1376, and 1347
+    assert task_panel.part(75, 32, 16) == 32
 
 
 def test_vectors_of_so_many_numbers() -> None:
