@@ -12,6 +12,7 @@ from nanoloom.linalg.builder.tensor import Array, Tensor
 from nanoloom.mlir import ir
 
 FLOAT32 = np.dtype(np.float32)
+ANY_LENGTH = 32  # distances, each a loop, that are counted for rows of any length
 
 
 def tf_idf(b: Builder, node: Node) -> Tensor:
@@ -81,6 +82,8 @@ def occurrences(b: Builder, node: Node, x: Tensor, grams: Array) -> Tensor:
         return total
     table = b.constant(grams.astype(np.int64))
     most = node.int("max_skip_count") + 1 if n > 1 else 1
+    if most > ANY_LENGTH:  # only those that a row of this length has
+        most = min(most, max(length - 1, 0) // (n - 1))
     # Starts are all places, for any length: what is behind the end is no match.
     x = b.pad(x, (0, 0), (0, (n - 1) * most))
     for distance in range(1, most + 1):
