@@ -64,7 +64,19 @@ def outer(call: Call) -> ir.Value:
 
 def einsum(call: Call) -> ir.Value:
     equation = str(call["equation"]).replace(" ", "")
+    terms = equation.split("->")[0].split(",")
     tensors = call.tensors("tensors", call.dtype)
+    ranks = [x.dim() for x in call.fakes("tensors")]
+    others = [  # axes that "..." stands for
+        rank - len(term.replace("...", "")) if "..." in term else 0
+        for rank, term in zip(ranks, terms, strict=True)
+    ]
+    for i, term in enumerate(terms):
+        missing = max(others) - others[i]
+        if "..." in term and missing:  # torch broadcasts them, ONNX wants as many
+            first = term.index("...")
+            axes = call.w.constant([*range(first, first + missing)])
+            tensors[i] = call.w("Unsqueeze", tensors[i], axes)
     return call.w("Einsum", *tensors, equation=equation)
 
 

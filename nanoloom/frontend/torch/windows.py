@@ -60,7 +60,8 @@ def batched(call: Call, spatial: int) -> tuple[ir.Value, bool]:
     return call.w("Unsqueeze", x, call.w.constant([0])), True
 
 
-def pooled(call: Call, op: str, spatial: int, **attributes: Any) -> ir.Value:
+def pooled(call: Call, op: str, spatial: int, **attributes: Any) -> Any:
+    """The node's output; a tuple where `count` of them are asked for."""
     x, added = batched(call, spatial)
     kernel = call.numbers("kernel_size", spatial)
     strides = call.numbers("stride", spatial) if call["stride"] else kernel
@@ -70,7 +71,11 @@ def pooled(call: Call, op: str, spatial: int, **attributes: Any) -> ir.Value:
         pads=call.numbers("padding", spatial) * 2,
         ceil_mode=int(bool(call["ceil_mode"])), **attributes,
     )  # fmt: skip
-    return call.w("Squeeze", made, call.w.constant([0])) if added else made
+    if not added:
+        return made
+    if isinstance(made, tuple):
+        return tuple(call.w("Squeeze", each, call.w.constant([0])) for each in made)
+    return call.w("Squeeze", made, call.w.constant([0]))
 
 
 def max_pool(spatial: int) -> Callable[[Call], ir.Value]:
@@ -82,13 +87,18 @@ def max_pool(spatial: int) -> Callable[[Call], ir.Value]:
 
 
 def max_pool_with_places(spatial: int) -> Callable[[Call], object]:
-    """What AOTAutograd makes of a max pool: places are asked for in training only."""
+    """What AOTAutograd makes of a max pool.  ONNX's places are in the whole tensor,
+    torch's in an image of one channel."""
 
     def made(call: Call) -> object:
-        used = [n for n in call.node.users if n.args[1] == 1 and n.users]
-        if used:
-            raise call.refuse("asks for the places of the largest elements")
-        return max_pool(spatial)(call), None
+        if not [n for n in call.node.users if n.args[1] == 1 and n.users]:
+            return max_pool(spatial)(call), None
+        w, dilations = call.w, call.numbers("dilation", spatial)
+        found, places = pooled(call, "MaxPool", spatial, count=2, dilations=dilations)
+        places.dtype = T.INT64
+        sizes = [call.extent("self", axis - spatial) for axis in range(spatial)]
+        image = w("ReduceProd", w.ints(sizes), keepdims=1)
+        return found, w("Mod", places, image)
 
     return made
 
