@@ -19,6 +19,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
+from nanoloom.errors import Error
 from nanoloom.graph.alike_nodes import Answers
 from nanoloom.graph.evaluate import asked, single
 from nanoloom.graph.folding import is_defined
@@ -88,7 +89,7 @@ def computed(node: ir.Node, opsets: dict[str, int]) -> Sequence[np.ndarray] | No
     try:
         with warnings.catch_warnings(action="ignore"):
             made = compiled(model, {f"x{first}": tensors[first].numpy()})
-    except Exception:  # noqa: BLE001 - any failure means: computed by the model's program
+    except Error:  # refused, or out of range: the model's program says so itself
         return None
     finally:
         _running.node = None

@@ -106,7 +106,7 @@ def modern(model: ir.Model, where: str, folder: Path) -> ir.Model:
     try:
         proto = onnx.load(save(model, folder))
         return load(onnx.version_converter.convert_version(proto, PER_CHANNEL))
-    except Exception as error:
+    except Exception as error:  # the converter raises what it likes
         reason = f"is of opset {version}, which has no scales for channels"
         raise Unsupported(reason, where=where, hint=hint) from error
 

@@ -216,7 +216,7 @@ def test_without_the_extra(
     right = importlib.util.find_spec
 
     def without(name: str, *more: object) -> object:
-        return None if name == "onnxruntime" else right(name, *more)  # type: ignore[arg-type]
+        return None if name == "onnxruntime" else right(name, *more)  # type: ignore[arg-type] - the rest
 
     monkeypatch.setattr(importlib.util, "find_spec", without)
     said = nanoloom("quantize", net, net.parent / "samples", "--no-times")

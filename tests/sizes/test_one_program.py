@@ -57,7 +57,7 @@ def test_borders_of_own_rows(tmp_path: Path, mode: str) -> None:
     for h, w in sizes(LEAST[mode], 2):
         x = random.standard_normal((1, 5, h, w), np.float32)
         crops = [slice(a, a + n) for (a, _), n in zip(PADS, x.shape, strict=True)]
-        y, right = pad(x), np.pad(x, PADS, mode=mode)  # type: ignore[call-overload]
+        y, right = pad(x), np.pad(x, PADS, mode=mode)  # type: ignore[call-overload] - one of its modes
         np.testing.assert_array_equal(y, right)
         zeros = np.zeros_like(right)
         zeros[tuple(crops)] = x

@@ -76,10 +76,9 @@ def continued(
     """Axes continued at both ends by their own elements, read where these are."""
     for axis, size in enumerate(x.shape):
         widths = low[axis], high[axis]
-        if mode != "edge" and max(widths) > size - (
-            mode == "reflect"
-        ):  # more than once
-            every = np.pad(np.arange(size), widths, mode=mode)  # type: ignore[call-overload]
+        once = size - 1 if mode == "reflect" else size
+        if mode != "edge" and max(widths) > once:
+            every = np.pad(np.arange(size), widths, mode=mode)  # type: ignore[call-overload] - one of MODES
             x = take(b, x, every, axis)
             low, high = (
                 [0 if d == axis else n for d, n in enumerate(side)]
@@ -107,7 +106,7 @@ def row_ends(b: Builder, x: Tensor, before: int, after: int, mode: str) -> Tenso
     same for any size of x: only where it begins differs.
     """
     size, axis = x.shape[-1], x.rank - 1
-    places = np.pad(np.arange(size), (before, after), mode=mode)  # type: ignore[call-overload]
+    places = np.pad(np.arange(size), (before, after), mode=mode)  # type: ignore[call-overload] - one of MODES
     parts: list[Tensor] = []
     for here in (places[:before], None, places[before + size :]):
         if here is None:

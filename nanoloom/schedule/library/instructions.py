@@ -119,8 +119,8 @@ class Columns:
         if self.lanes.count != group or self.steps % group:
             return False
         points = [x for x in self.inner if is_point(x) and isinstance(x.trips, int)]
-        rows = prod(int(x.trips) for x in points if x.axis != self.axis)  # type: ignore[call-overload]
-        vectors = prod(int(x.trips) for x in points if x.axis == self.axis)  # type: ignore[call-overload]
+        rows = prod(int(x.trips) for x in points if x.axis != self.axis)  # type: ignore[call-overload] - `points` are numbers
+        vectors = prod(int(x.trips) for x in points if x.axis == self.axis)  # type: ignore[call-overload] - `points` are numbers
         return is_wide_room(rows, vectors, target)
 
     @property

@@ -66,7 +66,7 @@ def test_own_elements_are_read_where_they_are(mode: str, tmp_path: Path) -> None
     model, cache = onnx.parser.parse_model(text), Cache(tmp_path)
     program = nanoloom.compile(model, cache=cache, report=report)
     widths = [(0, 0), (0, 0), (2, 1), (1, 3)]
-    right = np.pad(x, widths, mode=mode)  # type: ignore[call-overload]
+    right = np.pad(x, widths, mode=mode)  # type: ignore[call-overload] - one of its modes
     same(np.asarray(program({"x": x})["y"]), right)
     assert report.kernels == 1
 
