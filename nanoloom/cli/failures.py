@@ -89,6 +89,21 @@ def closed_pipe() -> int:
     return UNREAD
 
 
+def open_standard_files() -> None:
+    """Give a process that was started with a closed stdin, stdout or stderr an empty one.
+
+    Otherwise the next file that is opened takes its number, and what is printed with it.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is not None:
+            continue
+        opened = os.open(os.devnull, os.O_RDWR)
+        if opened != number:
+            os.dup2(opened, number)
+            os.close(opened)
+        setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
+
+
 def write_report(arguments: Sequence[str]) -> Path | None:
     """The current exception with what is needed to find it, in the cache folder."""
     text = report_text(arguments)

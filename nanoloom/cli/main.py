@@ -26,7 +26,12 @@ from nanoloom.cli import (
     targets,
     verify,
 )
-from nanoloom.cli.failures import DONE, guarded, is_debugging
+from nanoloom.cli.failures import (
+    DONE,
+    guarded,
+    is_debugging,
+    open_standard_files,
+)
 from nanoloom.cli.plugins import Verb
 from nanoloom.errors import ModelWarning
 from nanoloom.lazy_import import load_later
@@ -140,6 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The console entry; arguments: those of the process by default."""
     if arguments is None:  # the process does nothing else
         gc.set_threshold(COLLECTED)
+        open_standard_files()
         load_later()
     given = list(sys.argv[1:] if arguments is None else arguments)
     if not is_debugging(given):

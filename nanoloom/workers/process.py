@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 from typing import IO, cast
 
 import nanoloom
@@ -22,11 +21,19 @@ from nanoloom.workers.messages import (
 )
 
 # The modules are looked for where this process looks for them.  Without `site`, which
-# takes time: what it finds is in the path already.
-PROGRAM = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from nanoloom.workers.worker_main import main; main(int(sys.argv[2]))"
-)
+# takes time: what it finds is in the path already.  nanoloom itself is loaded from the
+# files of this process: another one may have come before it in the path, or an import
+# hook may have found it, as for an editable installation.
+PROGRAM = """\
+import json, sys
+from importlib.util import module_from_spec, spec_from_file_location as found
+sys.path[:], (file, folders), parent = map(json.loads, sys.argv[1:])
+spec = found("nanoloom", file, submodule_search_locations=folders)
+sys.modules["nanoloom"] = module = module_from_spec(spec)
+spec.loader.exec_module(module)
+from nanoloom.workers.worker_main import main
+main(parent)
+"""
 SAID_BYTES = 1 << 16  # of stderr that are read, from its beginning
 
 
@@ -134,8 +141,8 @@ class Worker:
 
 def command() -> list[str]:
     """The same interpreter, with the same modules."""
-    home = str(Path(nanoloom.__file__).parent.parent)
-    places = dict.fromkeys(os.path.abspath(place) for place in (*sys.path, home))
-    path = json.dumps(list(places))
+    places = dict.fromkeys(map(os.path.abspath, sys.path))
+    own = nanoloom.__file__, [*nanoloom.__path__]
+    words = [json.dumps(word) for word in (list(places), own, os.getpid())]
     flags = ["-s", "-S", *(["-B"] if sys.dont_write_bytecode else [])]
-    return [sys.executable, *flags, "-c", PROGRAM, path, str(os.getpid())]
+    return [sys.executable, *flags, "-c", PROGRAM, *words]

@@ -204,6 +204,17 @@ def test_a_closed_pipe_is_quiet(cache: Path, words: str) -> None:
     assert said == b"" and child.returncode == 128 + signal.SIGPIPE
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_standard_files_are_empty_ones(cache: Path, closed: str) -> None:
+    """Nothing that is opened afterwards takes their numbers and gets what is printed."""
+    environment = {**os.environ, "NANOLOOM_CACHE": str(cache)}
+    words = f'exec "$@" {closed}'
+    command = ["sh", "-c", words, "sh", *MODULE, "targets"]
+    ran = subprocess.run(command, env=environment, capture_output=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    assert bool(ran.stdout) == (">&-" not in closed.replace("2>&-", ""))
+
+
 def test_an_interrupt_is_quiet(tmp_path: Path, cache: Path) -> None:
     """While it works: the model is a pipe's name away, so a script holds it up."""
     code = (

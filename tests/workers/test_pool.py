@@ -368,3 +368,23 @@ def test_jobs_of_packages_that_no_folder_holds(
     sys.meta_path.pop()
     failure = worker_main.answered(frame).failure
     assert failure is not None and failure.kind == "ModuleNotFoundError"
+
+
+def test_workers_load_the_nanoloom_of_their_parent(tmp_path: Path) -> None:
+    """Not another one that the path names first."""
+    package = tmp_path / "nanoloom"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise ImportError('another nanoloom')")
+    script = (
+        "import sys, nanoloom\n"
+        "sys.path.insert(0, sys.argv[1])\n"
+        "from nanoloom.workers.pool import Pool\n"
+        "from tests.workers.stand_ins import Package\n"
+        "answer = Pool().submit(Package(), 0.0, 1).result(60)\n"
+        "assert answer.failure is None, answer.failure\n"
+        "assert answer.value[0] != __import__('os').getpid()\n"
+        "assert answer.value[1:] == (nanoloom.__file__, [*nanoloom.__path__])\n"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run(command, check=True, cwd=ROOT, env=environment)
