@@ -90,9 +90,9 @@ def closed_pipe() -> int:
 
 
 def open_standard_files() -> None:
-    """Give a process that was started with a closed stdin, stdout or stderr an empty one.
+    """Give a process empty standard files in place of those that are closed.
 
-    Otherwise the next file that is opened takes its number, and what is printed with it.
+    Otherwise the next file that is opened gets what is printed.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is not None:

@@ -206,7 +206,7 @@ def test_a_closed_pipe_is_quiet(cache: Path, words: str) -> None:
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_standard_files_are_empty_ones(cache: Path, closed: str) -> None:
-    """Nothing that is opened afterwards takes their numbers and gets what is printed."""
+    """No file that is opened afterwards gets what is printed."""
     environment = {**os.environ, "NANOLOOM_CACHE": str(cache)}
     words = f'exec "$@" {closed}'
     command = ["sh", "-c", words, "sh", *MODULE, "targets"]
