@@ -17,6 +17,8 @@ DEFAULT = "ai.onnx"
 MICROSOFT = "com.microsoft"
 # ONNX Runtime's own orders of an image's elements, for the machine that saved a model.
 LAYOUTS = {"com.microsoft.nchwc", "com.ms.internal.nhwc"}
+# They call a decoder once for each token.
+SEARCHES = {"BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch"}
 REFUSAL = "nanoloom.refusal"  # of a node: why nothing takes its place, and what to do
 
 
@@ -116,6 +118,12 @@ def of_onnx_runtime(node: ir.Node) -> tuple[str, str] | None:
             "lays images out for the machine on which ONNX Runtime saved the model",
             "save it with the graph optimization level extended or lower, which is "
             "without layout optimization",
+        )
+    if node.domain == MICROSOFT and node.op_type in SEARCHES:
+        return (
+            "searches with a decoder that it calls once for each token",
+            "save the graph of its attribute `decoder` as a model of its own, compile "
+            "that and search over its scores (docs/decoding.md)",
         )
     if node.domain == MICROSOFT:
         return (

@@ -90,6 +90,10 @@ def distances(b: Replacement) -> ir.Value:
     return made if metric == "sqeuclidean" else b.op("Sqrt", made)
 
 
+def echo(b: Replacement) -> ir.Value:
+    return b.op("Identity", b.input(0))
+
+
 OPERATORS: dict[str, Callable[[Replacement], ir.Value | Sequence[ir.Value | None]]] = {
     "CDist": distances,
     "ConvTransposeWithDynamicPads": conv_transpose,
@@ -98,6 +102,7 @@ OPERATORS: dict[str, Callable[[Replacement], ir.Value | Sequence[ir.Value | None
     "GridSample": grid_sample,
     "Pad": pad,
     "Range": counting,
+    "SampleOp": echo,
     "Trilu": trilu,
     "Unique": unique,
 }

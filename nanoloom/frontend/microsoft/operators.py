@@ -9,7 +9,13 @@ import onnx_ir as ir
 from nanoloom.frontend.microsoft import (
     activations,
     attention,
+    codebooks,
+    crops,
+    experts,
+    gates,
     grouped_attention,
+    linear_algebra,
+    linear_attention,
     movement,
     normalization,
     products,
@@ -18,6 +24,7 @@ from nanoloom.frontend.microsoft import (
     quantized_weights,
     recurrent,
     rotary,
+    tokens,
 )
 from nanoloom.frontend.microsoft.replacement import Replacement
 
@@ -26,7 +33,13 @@ Expansion = Callable[[Replacement], ir.Value | Sequence[ir.Value | None]]
 OPERATORS: dict[str, Expansion] = {
     **activations.OPERATORS,
     **attention.OPERATORS,
+    **codebooks.OPERATORS,
+    **crops.OPERATORS,
+    **experts.OPERATORS,
+    **gates.OPERATORS,
     **grouped_attention.OPERATORS,
+    **linear_algebra.OPERATORS,
+    **linear_attention.OPERATORS,
     **movement.OPERATORS,
     **normalization.OPERATORS,
     **products.OPERATORS,
@@ -35,6 +48,7 @@ OPERATORS: dict[str, Expansion] = {
     **quantized_weights.OPERATORS,
     **recurrent.OPERATORS,
     **rotary.OPERATORS,
+    **tokens.OPERATORS,
 }
 # What ONNX Runtime writes into ONNX's own domain, too.
 DEFAULT_DOMAIN = frozenset(

@@ -88,8 +88,17 @@ def dequantized_bias(b: Replacement, bias: ir.Value, step: ir.Value) -> ir.Value
     return b.op("Mul", b.op("Cast", bias, to=int(ir.DataType.FLOAT)), step)
 
 
+def mat_mul_integer16(b: Replacement) -> ir.Value:
+    wide = (b.op("Cast", b.input(i), to=int(ir.DataType.INT32)) for i in (0, 1))
+    made = b.op("MatMul", *wide)
+    if ir.DataType.INT16 in (b.dtype(b.input(0)), b.dtype(b.input(1))):
+        return made
+    return b.op("Cast", made, to=int(ir.DataType.UINT32))
+
+
 OPERATORS = {
     "DynamicQuantizeMatMul": dynamic_quantize_mat_mul,
+    "MatMulInteger16": mat_mul_integer16,
     "MatMulIntegerToFloat": mat_mul_integer_to_float,
     "QGemm": quantized_gemm,
 }

@@ -42,10 +42,10 @@ def mat_mul_n_bits(b: Replacement) -> ir.Value:
     return made if bias is None else b.op("Add", made, bias)
 
 
-def bits_of(b: Replacement) -> int:
-    bits = b.int("bits", 4)
+def bits_of(b: Replacement, name: str = "bits") -> int:
+    bits = b.int(name, 4)
     if bits not in BITS:
-        raise Refused(f"its attribute bits = {bits} is not supported")
+        raise Refused(f"its attribute {name} = {bits} is not supported")
     return bits
 
 

@@ -6,7 +6,7 @@ nothing of it is left out in silence.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -205,6 +205,52 @@ class Replacement:
         if not (kind.is_floating_point() or kind.is_integer()):
             raise Refused(f"its input {like.name} is of {kind.name}")
         return self.constant(np.array(number, kind.numpy()))
+
+    def constant_float(self, number: float) -> ir.Value:
+        return self.constant(np.array(number, np.float32))
+
+    # ---- loops
+
+    def loop(
+        self, count: ir.Value, start: ir.Value, step: Callable[..., ir.Value]
+    ) -> ir.Value:
+        """What step(turn, value) makes of a value, so many times."""
+        turn, go, value = (self.formal(x) for x in ("turn", "go", "value"))
+        turn.type, turn.shape = ir.TensorType(ir.DataType.INT64), ir.Shape(())
+        go.type, go.shape = ir.TensorType(ir.DataType.BOOL), ir.Shape(())
+        body = self.body(
+            [turn, go, value],
+            lambda: [self.op("Identity", go), step(turn, value)],
+        )
+        return self.op("Loop", count, None, start, body=body)
+
+    def scan(
+        self, start: ir.Value, given: Sequence[ir.Value], step: Callable[..., Any]
+    ) -> tuple[ir.Value, ir.Value]:
+        """The last state, and results [turns, ...].
+
+        step: of a state and one slice of each given value, to a state and a result.
+        """
+        names = ("state", *(f"slice{i}" for i in range(len(given))))
+        inputs = [self.formal(name) for name in names]
+        body = self.body(inputs, lambda: step(*inputs))
+        made = self.ops(
+            "Scan", start, *given, outputs=2, body=body, num_scan_inputs=len(given)
+        )
+        return made[0], made[1]
+
+    def body(
+        self, inputs: Sequence[ir.Value], make: Callable[[], Sequence[ir.Value]]
+    ) -> ir.Graph:
+        outside, self.made = self.made, []
+        outputs = make()
+        graph = ir.Graph(inputs, outputs, nodes=self.made, name="body")
+        self.made = outside
+        return graph
+
+    def formal(self, name: str) -> ir.Value:
+        """A value that a graph inside of the new nodes is given."""
+        return ir.Value(name=self.value_names.take(f"{self.node.name}/{name}"))
 
 
 def unknown(what: str, value: ir.Value) -> Refused:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from nanoloom.errors import InputError
+from nanoloom.frontend.text_steps.hashes import murmur_hashes
 from nanoloom.frontend.text_steps.patterns import longest_matches, pattern_of
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -110,6 +111,13 @@ def matches(a: Attributes, x: Array) -> list[Array]:
     return [each(lambda text: pattern.fullmatch(text) is not None, x, np.bool_)]
 
 
+def hashed(a: Attributes, x: Array) -> list[Array]:
+    """MurmurHash3 of ONNX Runtime: of the bytes of each text, as u32 or as i32."""
+    texts = [text.encode() for text in x.reshape(-1).tolist()]
+    made = murmur_hashes(texts, a.get("seed", 0)).reshape(x.shape)
+    return [made if a.get("positive", 1) else made.view(np.int32)]
+
+
 def count_grams(a: Attributes, x: Array) -> list[Array]:
     """TfIdfVectorizer on strings: how often each n-gram of the pool occurs."""
     pool, starts = a["pool_strings"], a["ngram_counts"]
@@ -184,7 +192,8 @@ def identity(a: Attributes, x: Array) -> list[Array]:
 
 
 LOOKING: Mapping[str, Operator] = {
-    "Cast": cast, "RegexFullMatch": matches, "StringConcat": concatenate,
+    "Cast": cast, "MurmurHash3": hashed, "RegexFullMatch": matches,
+    "StringConcat": concatenate,
     "StringNormalizer": normalize, "StringSplit": split, "Tokenizer": tokenize,
 }  # fmt: skip
 FOLLOWING: Mapping[str, Operator] = {

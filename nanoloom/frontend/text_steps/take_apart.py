@@ -276,6 +276,9 @@ def set_outputs_apart(graph: ir.Graph, taken: Taken) -> None:
 def dtype_of(node: ir.Node, place: int) -> ir.DataType:
     if node.op_type == "Cast":
         return ir.DataType(node.attributes["to"].as_int())
+    if node.op_type == "MurmurHash3":
+        is_signed = node.attributes.get_int("positive", 1) == 0
+        return ir.DataType.INT32 if is_signed else ir.DataType.UINT32
     if node.op_type == "StringSplit" and not place:
         return STRING
     return DTYPES.get(node.op_type, STRING)

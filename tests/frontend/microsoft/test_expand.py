@@ -76,7 +76,7 @@ def test_one_value_for_two_outputs() -> None:
         ("BiasGelu", [X], {}, "its input 1 is missing"),
         ("QLinearSoftmax", [X.astype(np.uint8), X[0, 0], None, X[0, 0]], {},
          "it lacks the attribute opset"),
-        ("BeamSearch", [X], {}, "is an operator of ONNX Runtime, not of ONNX"),
+        ("BeamSearch", [X], {}, "searches with a decoder that it calls once for each"),
         ("Nonsense", [X], {}, "is an operator of ONNX Runtime, not of ONNX"),
     ],
 )  # fmt: skip

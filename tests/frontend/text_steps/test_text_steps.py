@@ -205,3 +205,22 @@ def test_steps_are_kept_with_the_interface() -> None:
     first = nanoloom.compile(content, cache=cache)({"x": x})["y"]
     again = nanoloom.compile(content, cache=cache)({"x": x})["y"]
     assert json.dumps(first.tolist()) == json.dumps(again.tolist())
+
+
+@pytest.mark.parametrize("positive", [0, 1])
+def test_hashes(positive: int) -> None:
+    """Of texts of every length around whole words, some of two bytes a letter."""
+    node = helper.make_node(
+        "MurmurHash3", ["x"], ["y"], domain="com.microsoft", seed=7, positive=positive
+    )
+    kind = TensorProto.UINT32 if positive else TensorProto.INT32
+    model = model_of([node], {"y": (kind, ["n", "m"])}, rank=2)
+    given = np.array(
+        [["a" * n for n in range(11)], [*"aébcdefg", "", "éé", "x" * 99]], object
+    )
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    (theirs,) = session.run(None, {"x": given})
+    ours = nanoloom.compile(model).run({"x": given})["y"]
+    assert ours.dtype == theirs.dtype
+    assert (ours == theirs).all()
+    assert len(set(ours[0].tolist())) == 11
