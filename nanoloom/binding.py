@@ -67,7 +67,14 @@ class Binding:
         return {n: (a.tolist(), str(a.dtype)) for n, a in sorted(self.values.items())}
 
     def loaded(self, threads: int) -> Variant:
-        """The program in this process; compiled, if the cache has not all of it."""
+        """The program in this process; compiled, if the cache has not all of it.
+
+        Of several processes that ask at once, one compiles it.
+        """
+        with self.cache.making(self.name):
+            return self._loaded(threads)
+
+    def _loaded(self, threads: int) -> Variant:
         made = functools.cache(self.placed)  # the disk may want it twice
         weights = Weights(self.cache, lambda name, file: made().write_large(name, file))
         for _ in range(2):

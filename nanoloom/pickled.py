@@ -53,12 +53,14 @@ class Pickled:
         digest = of("bytes", given) if isinstance(given, bytes) else source.digest
         return cls(given, digest, options, own_cpu, dict(dims), threads)
 
-    def restored(self, program: Callable[..., Made]) -> Made:
-        """The program in this process, with this process's cache.
+    def restored(
+        self, program: Callable[..., Made], cache: Cache | None = None
+    ) -> Made:
+        """The program in this process, with this process's cache if none is given.
 
         Raises Error for a file that is another by now.
         """
-        cache = Cache.of(None)
+        cache = cache or Cache.of(None)
         source, options = source_of(self.given, cache), self.options
         if self.own_cpu:
             options = replace(options, target=host(cache))

@@ -64,6 +64,7 @@ ORDER = (
     "torch",
     "compile_program",
     "loaded",
+    "scoring",
     "onnxruntime",
     "inspect",
     "quantization",
@@ -299,7 +300,7 @@ def test_the_lock_has_what_the_project_asks_for() -> None:
     assert isinstance(extras, dict)
     chosen = [
         text
-        for extra in ("peers", "quantize", "demo", "dev", "check")
+        for extra in ("peers", "quantize", "score", "demo", "dev", "check")
         for text in extras[extra]
     ]
     for text in (*facts["dependencies"], *chosen):

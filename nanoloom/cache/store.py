@@ -17,6 +17,7 @@ from pathlib import Path
 
 from nanoloom.cache import digest, file_operations
 from nanoloom.cache.cache_folder import Held, Made, Root, Use, Write
+from nanoloom.cache.one_maker import one_maker
 from nanoloom.errors import Error
 
 CACHE_VARIABLE = "NANOLOOM_CACHE"
@@ -146,6 +147,16 @@ class Cache:
             yield held[1]
         finally:
             os.close(held[0])
+
+    @contextmanager
+    def making(self, key: str) -> Generator[None]:
+        """Where there is no folder under `key`, nobody else is inside meanwhile.
+
+        Who gets in after another finds what that one made.
+        """
+        root = (self._spare or self._own).path
+        with one_maker(root / "tmp", root / "models" / key):
+            yield
 
     def forget(self, key: str) -> None:
         """Remove the folder under `key`: it is whole, but of no use."""

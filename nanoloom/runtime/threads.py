@@ -41,6 +41,20 @@ def default_threads(
     return max(1, count)
 
 
+def assigned_threads(cpus: float | None = None) -> int:
+    """Threads of a worker that an engine has assigned so many CPUs, a half for one.
+
+    NANOLOOM_THREADS; or the affinity's CPUs, at most the quota and `cpus`.  Engines set
+    OMP_NUM_THREADS for libraries that would take all CPUs, also where a worker has
+    several: it is not asked.
+    """
+    said = os.environ.get("NANOLOOM_THREADS", "").strip()
+    if said:
+        return default_threads(environment={"NANOLOOM_THREADS": said})
+    count = default_threads(environment={})
+    return count if cpus is None else max(1, min(count, int(cpus)))
+
+
 def thread_count(given: object) -> int:
     """The threads asked for; those that suit the process, for None.
 

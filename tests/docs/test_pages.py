@@ -42,6 +42,7 @@ RUNNABLE = (
     "profiling.md",
     "quantize.md",
     "schedules.md",
+    "scoring.md",
     "sizes.md",
 )
 

@@ -14,7 +14,11 @@ from nanoloom.cache import Cache
 from nanoloom.compile_program import compile
 from nanoloom.errors import Error
 from nanoloom.loaded import load
-from nanoloom.runtime.threads import default_threads, thread_count
+from nanoloom.runtime.threads import (
+    assigned_threads,
+    default_threads,
+    thread_count,
+)
 from tests.runtime.native import TRIPLE
 
 V2 = {"/proc/self/cgroup": "0::/user/box\n"}
@@ -149,3 +153,17 @@ def test_the_own_variable_comes_first() -> None:
     for wrong in ("0", "many", "-1", "1025"):
         with pytest.raises(Error, match=r"NANOLOOM_THREADS is .*; give a whole number"):
             count(4, {}, {"NANOLOOM_THREADS": wrong})
+
+
+def test_an_engine_assigns_cpus_and_its_omp_num_threads_is_not_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As in a worker of Ray, which sets the variable to 1 for other libraries."""
+    monkeypatch.delenv("NANOLOOM_THREADS", raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    all_cpus = default_threads(environment={})
+    assert assigned_threads() == all_cpus
+    assert assigned_threads(0.5) == assigned_threads(1) == 1
+    assert assigned_threads(all_cpus) == all_cpus == assigned_threads(1000)
+    monkeypatch.setenv("NANOLOOM_THREADS", "3")
+    assert assigned_threads(1) == 3
