@@ -24,6 +24,7 @@ from nanoloom.errors import (
 
 if TYPE_CHECKING:
     from nanoloom.compile_program import compile
+    from nanoloom.custom_operators import operator
     from nanoloom.loaded import load
     from nanoloom.notation import computation
     from nanoloom.program import Program
@@ -41,6 +42,7 @@ __all__ = [
     "compile",
     "computation",
     "load",
+    "operator",
     "quantize",
 ]
 
@@ -51,6 +53,7 @@ _HOMES = {
     "compile": "compile_program",
     "computation": "notation",
     "load": "loaded",
+    "operator": "custom_operators",
     "quantize": "quantization.quantize",
 }
 

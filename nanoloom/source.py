@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, TypeGuard
 import numpy as np
 
 from nanoloom.cache import Cache, key
+from nanoloom.cache.digest import of
 from nanoloom.declared_sides import TEXT, Row, Sides, describe
 from nanoloom.errors import Unsupported
 from nanoloom.fork_lock import wait_for_compiler
+from nanoloom.frontend.custom_operators import registered_versions
 from nanoloom.frontend.text_steps.steps import TextStep
 from nanoloom.frontend.text_steps.texts import NO_TEXTS, Texts
 from nanoloom.interface.interface import Interface
@@ -28,6 +30,12 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 MOMENT = 0.02  # seconds: long enough to find a digest that is remembered
+
+
+def with_operators(digest: str) -> str:
+    """The digest of a model's content together with those of a user's operators."""
+    own = registered_versions()
+    return of("custom operators", digest, *own) if own else digest
 
 
 class Source:
@@ -47,9 +55,12 @@ class Source:
 
     @property
     def digest(self) -> str:
-        """A name for the content.  Large files take a while, in the background."""
+        """A name for the content.  Large files take a while, in the background.
+
+        With operators of the user's own it is of those, too.
+        """
         try:
-            return self._hashed.result()
+            return with_operators(self._hashed.result())
         except (OSError, ValueError):
             self.model()  # says what is wrong with its files
             raise
@@ -116,7 +127,9 @@ class Source:
 
             def keep(hashed: Future[str]) -> None:
                 if not hashed.exception():
-                    cache.put(key("interface", hashed.result()), written)
+                    cache.put(
+                        key("interface", with_operators(hashed.result())), written
+                    )
 
             self._hashed.add_done_callback(keep)
         entries, outputs, strings, inputs, steps = json.loads(known)

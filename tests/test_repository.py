@@ -35,6 +35,7 @@ ORDER = (
     "nest",
     "linalg",
     "notation",
+    "custom_operators",
     "fusion",
     "cost",
     "kernels",

@@ -90,7 +90,8 @@ def operator_problems(
     if version is None or node.domain not in known_domains():
         return problem(
             f"its domain {node.domain} is unknown and the model has no function for it",
-            "export it as a model-local function or with ONNX operators",
+            "export it as a model-local function or with ONNX operators, or say with "
+            "nanoloom.operator what it computes",
         )
     if since is None:
         return problem(*unknown(node))

@@ -11,6 +11,7 @@ import onnx_ir as ir
 from onnx import checker, shape_inference
 
 from nanoloom.errors import ModelError
+from nanoloom.graph import custom_types
 from nanoloom.graph.agreement import WORDS, word
 from nanoloom.graph.alike_nodes import Answers, data_key, operator_key, type_key
 from nanoloom.graph.completion import complete
@@ -39,6 +40,7 @@ def infer(node: ir.Node, opsets: dict[str, int]) -> None:
     """Give the outputs their element types and shapes, as far as ONNX can tell."""
     version = node.version or opsets.get(node.domain, 1)
     if not onnx.defs.has(node.op_type, version, node.domain):
+        custom_types.complete(node)
         return
     first = node.inputs[0] if node.inputs else None
     if node.op_type in LIKE_INPUT and first is not None:

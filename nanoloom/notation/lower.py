@@ -43,16 +43,23 @@ def lower(computation: Computation) -> LinalgModule:
 
     def make(builder: Builder, given: list[Tensor]) -> dict[str, Tensor]:
         tensors = dict(zip(computation.inputs, given, strict=True))
-        for buffer in computation.constants:
-            assert buffer.array is not None
-            tensors[buffer] = constant_tensor(buffer.array, buffer.name)
-        for statement in computation.statements:
-            with ir.Location.name(statement.buffer.name):
-                made = Loops(builder, statement, tensors).result()
-            tensors[statement.buffer] = made
+        lower_statements(builder, computation, tensors)
         return {buffer.name: tensors[buffer] for buffer in computation.outputs}
 
     return function(inputs, make)
+
+
+def lower_statements(
+    builder: Builder, computation: Computation, tensors: dict[Buffer, Tensor]
+) -> None:
+    """tensors: what the inputs hold, and then what all buffers do."""
+    for buffer in computation.constants:
+        assert buffer.array is not None
+        tensors[buffer] = constant_tensor(buffer.array, buffer.name)
+    for statement in computation.statements:
+        with ir.Location.name(statement.buffer.name):
+            made = Loops(builder, statement, tensors).result()
+        tensors[statement.buffer] = made
 
 
 def shape_of(buffer: Buffer) -> tuple[int, ...]:

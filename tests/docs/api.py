@@ -32,6 +32,7 @@ PAGE = {
     "Keys and values that stay": [Session],
     "Options": [options.CompileOptions, Cache],
     "Computations": [nanoloom.computation],
+    "Operators of your own": [nanoloom.operator],
     "Errors": [
         errors.Error,
         errors.InputError,

@@ -31,6 +31,7 @@ RUNNABLE = (
     "chapter-h.md",
     "computations.md",
     "convolutions.md",
+    "custom-operators.md",
     "dataflows.md",
     "decoding.md",
     "deploying.md",

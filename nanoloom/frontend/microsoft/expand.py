@@ -10,8 +10,14 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
+from nanoloom.errors import Error
+from nanoloom.frontend.custom_operators import REGISTERED
 from nanoloom.frontend.microsoft.inferred_types import InferredTypes
-from nanoloom.frontend.microsoft.operators import DEFAULT_DOMAIN, OPERATORS
+from nanoloom.frontend.microsoft.operators import (
+    DEFAULT_DOMAIN,
+    OPERATORS,
+    Expansion,
+)
 from nanoloom.frontend.microsoft.replacement import Refused, Replacement
 from nanoloom.frontend.node_names import Names
 from nanoloom.frontend.problems import MICROSOFT, REFUSAL
@@ -39,10 +45,19 @@ def expand_microsoft(model: ir.Model) -> None:
 
 
 def is_own(node: ir.Node) -> bool:
-    """Whether a node is one that only ONNX Runtime writes."""
-    if node.domain == MICROSOFT:
-        return node.op_type in OPERATORS
-    return node.domain in ("", "ai.onnx") and node.op_type in DEFAULT_DOMAIN
+    """Whether a node is one that only ONNX Runtime writes, or a user's."""
+    if node.domain in ("", "ai.onnx"):
+        return node.op_type in DEFAULT_DOMAIN
+    return expansion_of(node) is not None
+
+
+def expansion_of(node: ir.Node) -> Expansion | None:
+    """A user's own comes before what is known here."""
+    custom = REGISTERED.get((node.domain, node.op_type))
+    if custom is not None:
+        return custom.expand
+    known = node.domain in (MICROSOFT, "", "ai.onnx")
+    return OPERATORS.get(node.op_type) if known else None
 
 
 class Expander:
@@ -71,12 +86,20 @@ class Expander:
 
     def replace(self, graph: ir.Graph, node: ir.Node) -> None:
         made = Replacement(node, self.types, self.nodes, self.values)
+        expand = expansion_of(node)
+        assert expand is not None
         try:
-            results = OPERATORS[node.op_type](made)
+            results = expand(made)
             values = [results] if isinstance(results, ir.Value) else list(results)
             require_all(made, values)
         except Refused as refused:
             node.meta[REFUSAL] = (refused.reason, refused.hint)
+            return
+        except Exception as error:
+            if node.domain == MICROSOFT or isinstance(error, Error):
+                raise
+            reason = f"its function raised {type(error).__name__}: {error}"
+            node.meta[REFUSAL] = (reason, f"look at {expand.__name__}")
             return
         put(graph, made, values)
 
