@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -29,6 +30,15 @@ class Contraction:
     extents: tuple[int, ...]
     result: tuple[int, ...]
     contiguous: bool
+
+    def sizes(self, wanted: Mapping[int, int], *, own: bool) -> tuple[int, ...]:
+        """Sizes of tiles, in the order of loops; 0 where a dimension has none.
+
+        own: of the contraction's loops.  Those of what follows it go through its
+        result, whose dimensions may be in another order.
+        """
+        dims = range(len(self.extents)) if own else self.result
+        return tuple(wanted.get(d, 0) for d in dims)
 
 
 def roles(stage: Statement) -> Contraction | None:

@@ -13,7 +13,6 @@ import numpy as np
 import onnx
 import onnx_ir
 from torch_mlir.dialects import torch as _torch  # noqa: F401 - refback passes
-from torch_mlir.execution_engine import ExecutionEngine
 
 from nanoloom import mlir
 from nanoloom.errors import DataDependent
@@ -22,6 +21,7 @@ from nanoloom.interface.data_dependent_outputs import counted, trimmed
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.stage import LinalgModule, lower
 from nanoloom.mlir import ir
+from tests.native_code import Engine
 
 Feeds = Mapping[str, np.ndarray]
 PIPELINE = (
@@ -113,7 +113,7 @@ def made(lowered: LinalgModule) -> Callable[[Feeds], list[np.ndarray]]:
     )
     mlir.run_pipeline(lowered.module, PIPELINE, verify=False)
     lowered.module.operation.verify()
-    engine = ExecutionEngine(lowered.module, opt_level=0)  # most run once, and small
+    engine = Engine(lowered.module, opt_level=0)  # most run once, and small
     parameters = [np.ascontiguousarray(p.array()) for p in lowered.parameters]
 
     def called(feeds: Feeds) -> list[np.ndarray]:
@@ -122,7 +122,7 @@ def made(lowered: LinalgModule) -> Callable[[Feeds], list[np.ndarray]]:
         ]
         outputs = [np.empty(x.shape, x.dtype) for x in lowered.outputs]
         arguments = [descriptor(x) for x in (*inputs, *parameters, *outputs)]
-        engine.invoke("main", *[ctypes.pointer(ctypes.pointer(x)) for x in arguments])
+        engine.invoke("main", *arguments)
         names = [x.name for x in lowered.outputs]
         found = trimmed(dict(zip(names, outputs, strict=True)), counted(names))
         return list(found.values())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -15,6 +14,7 @@ from nanoloom.llvm.scalar_stores import scalar_stores
 from nanoloom.target import Target, by_name
 from nanoloom.workers.compile_kernel import machine_of as machine
 from tests.filecheck import check_text
+from tests.native_code import call
 from tests.vector.kernel_harness import load_objects, targets
 
 Array = np.ndarray
@@ -138,12 +138,11 @@ def test_constant_masks(target: Target) -> None:
     stores = {declared(case.lanes, case.narrow) for case in every}
     text = "\n".join([*(case.text() for case in every), *sorted(stores)])
     engine = load_objects([emit(text, **machine(target))])
-    kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 
-    def call(name: str, source: Array, to: int) -> None:
-        kind(engine.get_function_address(name))(source.ctypes.data, to)
+    def called(name: str, source: Array, to: int) -> None:
+        call(engine.get_function_address(name), source.ctypes.data, to)
 
-    wrong = [case.name for case in every if not right(case, call)]
+    wrong = [case.name for case in every if not right(case, called)]
     assert not wrong, wrong
 
 

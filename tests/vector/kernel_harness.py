@@ -21,7 +21,6 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from nanoloom import compiler, mlir
-from nanoloom.binary.objects import emit
 from nanoloom.binary.table import Buffer
 from nanoloom.cache import Cache
 from nanoloom.interface.tensor import Space
@@ -35,15 +34,14 @@ from nanoloom.options import CompileOptions
 from nanoloom.schedule.language import Schedule
 from nanoloom.target import Target, by_name
 from nanoloom.target.host import host
-from nanoloom.workers.compile_kernel import machine_of
 from nanoloom.workers.jobs import ShowKernel
 from nanoloom.workers.pool import Pool, in_process
 from tests.guarded import Guarded, Side
+from tests.native_code import call, require_defined
 
 Array = np.ndarray
 Make = Callable[..., Any]  # (builder, tensors...) -> a tensor or several
 Order = Callable[[int], list[tuple[int, int]]]  # tasks -> ranges in order
-KERNEL = (ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
 Shaped = Array | tuple[tuple[int, ...], str]
 
 
@@ -120,17 +118,13 @@ def backwards(tasks: int) -> list[tuple[int, int]]:
 
 @dataclass
 class Executable:
-    """A program's kernels, loaded; call it with the inputs' arrays.
-
-    more: objects that the kernels need.
-    """
+    """A program's kernels, loaded; call it with the inputs' arrays."""
 
     made: compiler.Compiled
-    more: tuple[bytes, ...] = ()
     engine: Any = field(init=False)
 
     def __post_init__(self) -> None:
-        self.engine = load_objects([*self.made.objects, *self.more])
+        self.engine = load_objects(self.made.objects)
 
     def __call__(
         self, *inputs: Array, order: Order = at_once, side: Side = Side.END
@@ -151,13 +145,13 @@ class Executable:
         before = [g.array.copy() for g in memory[Space.INPUT]]
         for step in table.steps:
             address = self.engine.get_function_address(step.kernel)
-            entry = ctypes.CFUNCTYPE(None, *KERNEL)(address)
             scratch = Guarded((step.scratch_bytes,), np.dtype(np.uint8))
             pointers = (ctypes.c_void_p * len(step.buffers))(
                 *(_address(memory, buffer) for buffer in step.buffers)
             )
             for begin, end in order(step.tasks):
-                entry(ctypes.addressof(pointers), begin, end, scratch.address)
+                own = ctypes.addressof(pointers)
+                call(address, own, begin, end, scratch.address)
             assert scratch.is_rest_intact(), "a kernel wrote around its scratch memory"
         for guarded in itertools.chain(*memory.values()):
             assert guarded.is_rest_intact(), "a kernel wrote beside its array"
@@ -186,30 +180,7 @@ def executable(
     compiled = compiler.compile_kernels(
         program, options, shared_cache(), report, IN_PROCESS
     )
-    return Executable(compiler.assemble(program, compiled), helpers(target))
-
-
-# float to bf16, round to nearest even, in the low half of a register: the function of a
-# compiler's library that LLVM calls for vectors that are wider than a CPU has any.
-TO_BF16 = """
-define float @__truncsfbf2(float %x) {
-  %bits = bitcast float %x to i32
-  %high = lshr i32 %bits, 16
-  %odd = and i32 %high, 1
-  %more = add i32 %odd, 32767
-  %rounded = add i32 %bits, %more
-  %low = lshr i32 %rounded, 16
-  %made = bitcast i32 %low to float
-  ret float %made
-}
-"""
-
-
-def helpers(target: Target) -> tuple[bytes, ...]:
-    """What code for another machine's registers calls here; nothing for others."""
-    if target in targets() or target.arch != "x86_64":
-        return ()
-    return (emit(TO_BF16, **machine_of(host())),)
+    return Executable(compiler.assemble(program, compiled))
 
 
 def run(
@@ -231,6 +202,7 @@ def _address(memory: dict[Space, list[Guarded]], buffer: Buffer) -> int:
 
 def load_objects(objects: Sequence[bytes]) -> Any:
     """Objects in this process, without a linker."""
+    require_defined(objects)
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     machine = llvm.Target.from_default_triple().create_target_machine(reloc="pic")

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from torch_mlir.execution_engine import ExecutionEngine
 
 from nanoloom.mlir import context, ir, llvm, named, run_pipeline
+from tests.native_code import Engine
 
 Array = npt.NDArray[Any]
 Builder = Callable[..., ir.Value]
@@ -93,7 +93,7 @@ class Compiled:
     def __init__(self, module: ir.Module) -> None:
         run_pipeline(module, TO_LLVM)
         self.llvm = llvm.translate_module_to_llvmir(module.operation)
-        self._engine = ExecutionEngine(module, opt_level=3)
+        self._engine = Engine(module, opt_level=3)
 
     @classmethod
     def build(cls, kind: str, operands: int, body: Builder) -> Compiled:
@@ -110,8 +110,7 @@ class Compiled:
         descriptors = [
             _Descriptor(a.ctypes.data, a.ctypes.data, 0, padded, 1) for a in arrays
         ]
-        pointers = [ctypes.pointer(ctypes.pointer(d)) for d in descriptors]
-        self._engine.invoke("run", *pointers)
+        self._engine.invoke("run", *descriptors)
         return arrays[-1][:size]
 
 

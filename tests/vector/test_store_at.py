@@ -61,7 +61,12 @@ def in_two_phases(*more: Directive) -> Schedule:
 
 
 VECTORS = Vectorize("c", "j", LANES)
-NANOKERNEL = Nanokernel(3, 2, LANES, False, stage="c")
+
+
+def nanokernel(target: Target) -> Nanokernel:
+    """Panels of 16 columns, in vectors that the target has."""
+    lanes = min(LANES.count, target.lanes(32))
+    return Nanokernel(3, 16 // lanes, Lanes(lanes), False, stage="c")
 
 
 def test_the_loops_say_where_it_lies() -> None:
@@ -99,14 +104,14 @@ def test_tasks_of_both_phases_share_a_tensor() -> None:
 @pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize("sizes", [(7, 9, 70), (4, 3, 33), (10, 5, 17)], ids=str)
-@pytest.mark.parametrize("inner", [VECTORS, NANOKERNEL], ids=["loops", "nanokernel"])
-def test_numbers(target: Target, sizes: tuple[int, int, int], inner: Directive) -> None:
+@pytest.mark.parametrize("in_tiles", [False, True], ids=["loops", "nanokernel"])
+def test_numbers(target: Target, sizes: tuple[int, int, int], in_tiles: bool) -> None:
     m, k, n = sizes
     a, b = sample(1, (m, k), "float32"), sample(2, (k, n), "float32")
     program = kernels(product(m, k, n))
     (kernel,) = program.kernels.values()
-    tile = (Tile("c", (3, 0, 0)),) if isinstance(inner, Nanokernel) else ()
-    text = in_two_phases(*tile, inner).to_transform(kernel.nest)
+    words = (Tile("c", (3, 0, 0)), nanokernel(target)) if in_tiles else (VECTORS,)
+    text = in_two_phases(*words).to_transform(kernel.nest)
     made = executable(program, target, text)
     assert [step.tasks for step in made.made.table.steps] == [-(-n // 16), -(-m // 3)]
     (got,) = made(a, b, order=backwards)

@@ -32,7 +32,6 @@ from nanoloom.schedule.language import (
 from nanoloom.schedule.library.candidates import Form, schedule_of
 from nanoloom.schedule.library.contraction import contraction
 from nanoloom.schedule.library.fused_product_chain import plans_of
-from nanoloom.schedule.library.fused_product_chain import sizes as sizes_of
 from nanoloom.schedule.library.panels import prefetches, row_names, row_of
 from nanoloom.schedule.library.vectors import vectors
 from nanoloom.schedule.packing import Pack
@@ -126,9 +125,8 @@ def tile_of(found: FusedConsumer, rows: int) -> tuple[int, ...]:
     """Sizes of the register tile along the axes of what is read."""
     shape, row = found.shape, row_of(found.shape)
     ones = dict.fromkeys((*shape.shared, *shape.rows), 1)
-    return sizes_of(
-        shape, found.product, found.end, ones | ({} if row is None else {row: rows})
-    )
+    wanted = ones | ({} if row is None else {row: rows})
+    return shape.sizes(wanted, own=found.product == found.end)
 
 
 def around_permutation(

@@ -103,7 +103,7 @@ class Block:
         scores = first, *after_scores(nest, first)
         rest = [s for s in nest.stages if s not in (first, root)]
         directives: tuple[Directive, ...] = (
-            Parallel(last.name, sizes(outer, root, last, task), ALL),
+            Parallel(last.name, outer.sizes(task, own=root == last), ALL),
             *products(inner, scores, one[0], target),
             *products(outer, epilogue(nest, root, last), other[0], target),
             *vectors(rest, target),
@@ -165,7 +165,7 @@ def products(
     fused = tuple(stage.name for stage in reversed(stages[:-1]))
     if plan is None:
         columns = {shape.column: DOT_COLUMNS}
-        tile = Tile(last.name, sizes(shape, product, last, columns), fused)
+        tile = Tile(last.name, shape.sizes(columns, own=product == last), fused)
         return tile, *lanes_and_tile(product, shape, target)
     tiles = FAMILIES[plan.family].tiles
     width = bits(product.writes[0].element)
@@ -173,15 +173,7 @@ def products(
     inner = dict.fromkeys(shape.rows, plan.rows) | {shape.column: plan.vectors * lanes}
     if not shape.rows:
         inner |= dict.fromkeys(shape.shared, 1)
-    return Tile(last.name, sizes(shape, product, last, inner), fused), plan
-
-
-def sizes(
-    shape: Contraction, root: Statement, last: Statement, wanted: dict[int, int]
-) -> tuple[int, ...]:
-    """Tile sizes of the loops of a product, or of the elementwise end behind it."""
-    dims = range(len(shape.extents)) if root == last else shape.result
-    return tuple(wanted.get(d, 0) for d in dims)
+    return Tile(last.name, shape.sizes(inner, own=product == last), fused), plan
 
 
 def after_scores(nest: LoopNest, first: Statement) -> tuple[Statement, ...]:

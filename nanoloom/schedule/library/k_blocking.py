@@ -83,7 +83,7 @@ def in_k_blocks(
     last: str,
 ) -> tuple[Directive, ...]:
     """The loops, outermost first.  last: the stage that writes the result."""
-    reduced, result = shape.reduced[-1], list(shape.result)
+    reduced = shape.reduced[-1]
     product, apart = root.name, last == root.name
     task = dict.fromkeys(shape.result, 1)
     task[row], task[shape.column] = chunks.rows, columns * chunks.panels
@@ -95,11 +95,10 @@ def in_k_blocks(
     end = RESULT if apart else last
 
     def sums(dim: int, size: int) -> Tile:
-        every = range(len(shape.extents))
-        return Tile(f"{product}.first", tuple(size if d == dim else 0 for d in every))
+        return Tile(f"{product}.first", shape.sizes({dim: size}, own=True))
 
     def results(dim: int, size: int) -> Tile:
-        return Tile(end, tuple(size if d == dim else 0 for d in result), ALL)
+        return Tile(end, shape.sizes({dim: size}, own=end == product), ALL)
 
     several = chunks.panels > 1
     cut = (
@@ -110,7 +109,7 @@ def in_k_blocks(
     return (
         *([PrivateAccumulator(product)] if apart else []),
         *([Peel(product, root.names[reduced], before)] if before else []),
-        Parallel(end, tuple(task[d] for d in result), ALL),
+        Parallel(end, shape.sizes(task, own=end == product), ALL),
         *(cut if before else []),
         *([results(shape.column, columns)] if several else []),
         results(row, nanokernel.rows),

@@ -163,11 +163,8 @@ def loop_sizes(
         block = row_block(shape.extents[row], rows, most)
         outer[row] = 0 if block >= shape.extents[row] else block
         inner[row] = rows
-    dims = range(len(shape.extents)) if root == last else shape.result
-    return (
-        tuple(outer.get(d, 0) for d in dims),
-        tuple(inner.get(d, 0) for d in dims),
-    )
+    own = root == last
+    return shape.sizes(outer, own=own), shape.sizes(inner, own=own)
 
 
 def prefetches(

@@ -45,15 +45,14 @@ def in_rows(
     alone = min(shape.extents) < 0 or rows < 2 * FEWEST_TASKS * block
     if alone or not far or not near or width * size < target.caches.page:
         return None
-    dims = range(len(shape.extents)) if root == last else shape.result
 
-    def sizes(dim: int, count: int) -> tuple[int, ...]:
-        return tuple(count if d == dim else 0 for d in dims)
+    def sizes(wanted: dict[int, int]) -> tuple[int, ...]:
+        return shape.sizes(wanted, own=root == last)
 
     others = {d: 1 for d in shape.result if d != shape.column} | {row: block}
     return (
-        Parallel(last.name, tuple(others.get(d, 0) for d in dims), ALL),
-        Tile(last.name, sizes(shape.column, columns), ALL),
-        Tile(last.name, sizes(row, nanokernel.rows), ALL),
+        Parallel(last.name, sizes(others), ALL),
+        Tile(last.name, sizes({shape.column: columns}), ALL),
+        Tile(last.name, sizes({row: nanokernel.rows}), ALL),
         nanokernel,
     )

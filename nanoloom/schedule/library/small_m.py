@@ -44,10 +44,9 @@ def small_m(
     task = dict.fromkeys(shape.shared, 1) | {
         shape.column: max(1, TASK_ELEMENTS // depth)
     }
-    dims = range(len(shape.extents)) if root == last else shape.result
     rest = [stage for stage in nest.stages if stage != root]
     words = (
-        Parallel(last.name, tuple(task.get(d, 0) for d in dims), ALL),
+        Parallel(last.name, shape.sizes(task, own=root == last), ALL),
         *lanes_and_tile(root, shape, target),
         *vectors(rest, target),
     )

@@ -23,6 +23,8 @@ def most_of(value: ir.Value, place: int) -> int | None:
         return None
     if owner.name == "linalg.generic":
         return most_of(owner.operands[-1], place)
+    if owner.name == "tensor.insert_slice":  # the tile's last rows are from elsewhere
+        return most_of(owner.operands[1], place)
     if owner.name in ("tensor.extract_slice", "tensor.empty"):
         return most_number(dynamic_size(owner, place))
     return None
