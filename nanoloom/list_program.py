@@ -102,6 +102,16 @@ class ListProgram(Program):
         """Raises Error: its kernels are known at a call."""
         self.refuse("a model before it is called")
 
+    @public
+    def explain(self, *how: Any, **more: Any) -> NoReturn:
+        """Raises Error."""
+        self.refuse("a report")
+
+    @public
+    def profile(self, *how: Any, **more: Any) -> NoReturn:
+        """Raises Error."""
+        self.refuse("a profile")
+
     def refuse(self, what: str) -> NoReturn:
         """Raise Error for what takes a number of arrays that is known."""
         names = ", ".join(x.name for x in self.inputs if x.holds)

@@ -14,7 +14,7 @@ from nanoloom.binding import Binding, deciding, values_of
 from nanoloom.cache import Cache
 from nanoloom.calling import CallableProgram, Into
 from nanoloom.errors import Error, public
-from nanoloom.fork_lock import wait_for_compiler
+from nanoloom.explain.explainable import Explainable
 from nanoloom.interface.bounds import parted, require_within, static_shapes
 from nanoloom.interface.check_inputs import SeveralSizes, check_inputs
 from nanoloom.interface.dimension_values import bound_dims, check_known
@@ -35,7 +35,6 @@ from nanoloom.split_symbols import split_by_names, split_by_sizes
 if TYPE_CHECKING:
     from nanoloom.binary.assemble import Compiled
     from nanoloom.binary.output_forms import Form
-    from nanoloom.nest.nest import LoopNest
     from nanoloom.target.facts import Target
 
 Array = np.ndarray
@@ -47,7 +46,7 @@ MOST_VARIANTS, MOST_BYTES = 32, 1 << 30
 MOST_CALLS, MOST_VALUES = 1024, 16 << 20  # shapes, and bytes of values, remembered
 
 
-class Program(CallableProgram):
+class Program(CallableProgram, Explainable):
     """A compiled model: call it with a dict of arrays, get a dict of arrays.
 
     Dimensions with a name are sizes that the program takes at each call, where that is
@@ -224,18 +223,6 @@ class Program(CallableProgram):
         self._texts.require_no_steps("a session")
         own = self.open, self.outputs, self.threads, self, capacity
         return CompiledSession(*own, pairs, once)
-
-    @public
-    def nests(self) -> dict[str, LoopNest]:
-        """The loops of every kernel by its name, for the bound dimensions; they print.
-
-        Raises InputError if dimensions are not bound.
-        """
-        with wait_for_compiler():
-            from nanoloom.compiler import partition_model
-        model = self.source.entry(self.static_shapes(), {})
-        program = partition_model(model, self.options, self.report)
-        return {name: kernel.nest for name, kernel in program.kernels.items()}
 
     @public
     def save(

@@ -56,6 +56,7 @@ ORDER = (
     "pickled",
     "model_facts",
     "binding",
+    "explain",
     "open_program",
     "rooms",
     "sessions",

@@ -110,7 +110,7 @@ def show(board: BenchTable) -> None:
 
 def row(board: BenchTable, entry: Entry) -> list[str]:
     """An entry as cells."""
-    from nanoloom.cli.terminal import seconds
+    from nanoloom.explain.units import seconds
 
     own = entry is board.entries[0]
     cells = [entry.name, seconds(entry.times.median), seconds(entry.times.best)]

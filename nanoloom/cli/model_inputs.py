@@ -43,6 +43,7 @@ class Request:
     machine: Machine | None = None
     exact_conv: bool = False
     lowering: Lowering | None = None
+    target: str | None = None  # of another CPU, which does not run here
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,8 @@ def open_program(request: Request, watch: Watch) -> Program:
     store = session.open_cache(request.cache, request.unused)
     machine = request.machine
     with watch.waiting("start"):
-        target = machine.target if machine else session.target_named(None, store)
+        named = session.target_named(request.target, store)
+        target = machine.target if machine else named
     options = session.compile_options(
         target,
         request.precision,

@@ -16,7 +16,7 @@ from nanoloom.cli.failures import DONE, say
 from nanoloom.cli.lowering_options import AS_IT_IS, Lowering, with_lowering
 
 if TYPE_CHECKING:
-    from nanoloom.inspect.profile import Layer, Profile
+    from nanoloom.explain.profile import Layer, Profile
 
 EXAMPLE = "Example: nanoloom profile model.onnx --dim batch=1 --trace model.json"
 SHOWN = 20  # layers in the table
@@ -56,7 +56,7 @@ def profile(
     del debug
     from nanoloom.cli.model_inputs import Request, inputs_for, open_program
     from nanoloom.cli.progress import Watch
-    from nanoloom.inspect import profile as measured
+    from nanoloom.explain import profile as measured
 
     request = Request(
         model,
@@ -101,7 +101,7 @@ def tell(
 def write_trace(path: Path | None, found: Profile, model: Path) -> None:
     """The timeline, if it is wanted."""
     from nanoloom.cli import output_files
-    from nanoloom.inspect.profile import trace
+    from nanoloom.explain.profile import trace
 
     if path is not None:
         output_files.write_text(path, json_text.dumps(trace(found, model.name)))
@@ -132,7 +132,8 @@ def answer(found: Profile) -> dict[str, Any]:
 
 def show(found: Profile, *, every: bool) -> None:
     """The same for readers, the slowest first."""
-    from nanoloom.cli.terminal import out, plural, seconds, table
+    from nanoloom.cli.terminal import out, plural, table
+    from nanoloom.explain.units import seconds
 
     order = sorted(found.layers, key=lambda layer: -layer.seconds)
     shown = order if every else order[:SHOWN]
@@ -153,7 +154,7 @@ def show(found: Profile, *, every: bool) -> None:
 
 def row(layer: Layer, whole: float) -> list[str]:
     """A line of the table; spread: from the 10th to the 90th percentile."""
-    from nanoloom.cli.terminal import seconds
+    from nanoloom.explain.units import seconds
 
     spread = (layer.high - layer.low) / layer.seconds if layer.seconds else 0.0
     return [

@@ -6,7 +6,8 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nanoloom.cli.terminal import indented, out, plural, seconds, table
+from nanoloom.cli.terminal import indented, out, plural, table
+from nanoloom.explain.units import seconds
 
 if TYPE_CHECKING:
     from nanoloom.quantization.report import LayerReport, QuantizationReport

@@ -65,14 +65,5 @@ def indented(text: str, by: int, style: str = "") -> Padding:
     return Padding(Text(printable(text), style), (0, 0, 0, by), expand=False)
 
 
-def seconds(value: float) -> str:
-    """A time for a reader: 1.25 s, 3.10 ms, 12.0 us."""
-    if value >= 1:
-        return f"{value:.2f} s"
-    if value >= 1e-3:
-        return f"{value * 1e3:.2f} ms"
-    return f"{value * 1e6:.1f} us"
-
-
 def plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -28,7 +28,8 @@ WORDS = {
 
 def show_times(watch: Watch) -> None:
     """On stderr: what passed here adds up to the whole; below, what workers did."""
-    from nanoloom.cli.terminal import err, plural, seconds, table
+    from nanoloom.cli.terminal import err, plural, table
+    from nanoloom.explain.units import seconds
 
     rest = watch.whole - sum(watch.passed.values())
     order = [name for name in WORDS if name in watch.passed]

@@ -15,7 +15,8 @@ class Draft:
     """A call whose kernel is not made yet.
 
     name, root: of the kernel.  outline: makes it, with these numbers as arguments.
-    form: its text without `numbers`, the constants that may be arguments.
+    form: its text without `numbers`, the constants that may be arguments.  nodes: of
+    the model, whose operations are in it.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Draft:
     results: tuple[Place, ...]
     form: str
     numbers: tuple[ir.Attribute, ...]
+    nodes: tuple[str, ...] = ()
 
     @property
     def constants(self) -> tuple[bool, ...]:

@@ -185,7 +185,8 @@ class Joining:
             results = len(list_of_results(kernel))
             word = Place(Storage.SIZES, self.first_word(sizes))
             arguments.insert(len(arguments) - results, word)
-        return Call(kernel.name, tuple(arguments), calls[0].layer)
+        first = calls[0]
+        return Call(kernel.name, tuple(arguments), first.layer, nodes=first.nodes)
 
     def place(self, places: Sequence[Place]) -> Place:
         first = places[0]

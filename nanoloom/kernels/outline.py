@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from nanoloom.kernels.coalesce_loops import coalesce_loops
 from nanoloom.kernels.constants_to_arguments import (
     NONE,
@@ -15,6 +17,7 @@ from nanoloom.kernels.multiple_results import passing
 from nanoloom.linalg.builder.pointwise import itself, pointwise
 from nanoloom.mlir import func, ir
 
+NODE = re.compile(r'"([^"]+)"(?!:\d)')  # in a location: names, no places in files
 DESTINATION = {"tensor.insert_slice": 1}  # operand that the result is written over
 
 
@@ -270,6 +273,13 @@ def layer_of(group: Group) -> str:
     behind = group.ops[made.index(True) if True in made else 0 :]
     ops = sorted(behind, key=lambda op: -len(op.operation.operands))
     return next(filter(None, (layer_at(op.operation) for op in ops)), "")
+
+
+def nodes_of(group: Group) -> tuple[str, ...]:
+    """The model's nodes that the group's operations come from, in their order."""
+    places = (str(op.operation.location) for op in group.ops)
+    found = (name for text in places for name in NODE.findall(text))
+    return tuple(dict.fromkeys(found))
 
 
 def layer_at(op: ir.Operation | ir.Block) -> str:

@@ -30,6 +30,7 @@ from nanoloom.kernels.outline import (
     is_table,
     layer_at,
     layer_of,
+    nodes_of,
     outline,
     root_of,
     shape_of,
@@ -150,7 +151,7 @@ class Partition:
         known = tuple(p.storage is Storage.PARAMETER for p in places)
         made = partial(outline, group, known, flat=self.flat, tiles=self.tiles)
         names = describe(group), root_of(group), layer_of(group)
-        self.add(*names, made, places, written)
+        self.add(*names, made, places, written, nodes_of(group))
 
     def draft_repeat(self, call: Op) -> None:
         """Note the calls of a repetition's body."""
@@ -201,6 +202,7 @@ class Partition:
         made: Callable[[Arguments], ir.Module],
         inputs: tuple[Place, ...],
         results: tuple[Place, ...],
+        nodes: tuple[str, ...] = (),
     ) -> None:
         module = made(NONE)
         constants = constants_of(module) if self.joins else []
@@ -208,7 +210,7 @@ class Partition:
         erase_values(constants)
         form = text_of(module)
         self.drafts.append(
-            Draft(name, root, layer, made, inputs, results, form, numbers)
+            Draft(name, root, layer, made, inputs, results, form, numbers, nodes)
         )
 
     def calls(self) -> list[Call]:
@@ -259,7 +261,8 @@ class Partition:
             given.append(Place(Storage.PARAMETER, len(self.parameters)))
             name = f"{draft.layer or kernel}.numbers.{array.dtype}"
             self.parameters.append(weight_of(array, name))
-        return Call(kernel, (*draft.inputs, *given, *draft.results), draft.layer)
+        arguments = (*draft.inputs, *given, *draft.results)
+        return Call(kernel, arguments, draft.layer, nodes=draft.nodes)
 
     def program(self) -> Program:
         calls = self.calls()

@@ -102,6 +102,7 @@ class Kernel:
 class Call:
     """One kernel at work: arguments in order, the results last.
 
+    layer: the node that it is named for; nodes: all whose operations are in it.
     shapes: of the arguments where they are not the kernel's own, which is one of
     several depths (share_across_k.py).
     """
@@ -110,6 +111,7 @@ class Call:
     arguments: tuple[Place, ...]
     layer: str
     shapes: tuple[tuple[int, ...], ...] = ()
+    nodes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ def with_k(
     given, results = call.arguments[:inputs], call.arguments[inputs:]
     shapes = (*before.shapes[:inputs], kernel.shapes[inputs], *before.shapes[inputs:])
     arguments = (*given, places[before.name], *results)
-    return Call(kernel.name, arguments, call.layer, shapes)
+    return Call(kernel.name, arguments, call.layer, shapes, call.nodes)
 
 
 def same_but_k(kernels: Sequence[Kernel]) -> list[list[Kernel]]:

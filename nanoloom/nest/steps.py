@@ -59,7 +59,10 @@ def steps_of(nest: LoopNest, stage: Statement) -> tuple[Step, ...]:
     inside = dict(outer[-1].sizes) if outer else whole(stage)
     loops = placement.loops
     if placement.by:  # a nanokernel's points stand side by side inside of its sums
-        loops = tuple(sorted(loops, key=lambda loop: not loop.is_reduction))
+        ends = (n for n, loop in enumerate(loops, 1) if loop.step > 1)
+        tile = max(ends, default=0)  # behind the loops over tiles
+        points = sorted(loops[tile:], key=lambda loop: not loop.is_reduction)
+        loops = (*loops[:tile], *points)
     return (*outer, *blocks(loops, inside))
 
 

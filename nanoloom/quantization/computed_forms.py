@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from nanoloom.explain.float_layers import NOT_QUANTIZED, layer_of
 from nanoloom.frontend.symbolic_dims import bind, dims_from_inputs
 from nanoloom.graph.quantization import BYTES, DOMAIN
 from nanoloom.graph.stage import IN_FLOATS, optimize
-from nanoloom.inspect.float_layers import NOT_QUANTIZED, layer_of
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.quantization.report import FLOAT_RESULT, FLOATS, INTEGERS
 

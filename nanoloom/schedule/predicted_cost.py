@@ -23,19 +23,24 @@ from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.reduction import KEEPS_NAN, NO_WORK
 from nanoloom.nest.statement import Statement
 from nanoloom.nest.steps import number
+from nanoloom.schedule.families import FAMILIES
 from nanoloom.schedule.inner_loops import at_tile
+from nanoloom.schedule.register_tile import limits
 from nanoloom.target.facts import Target
 
+LIMITS = "arithmetic", "loads", "stores", "latency"
 FUNCTION = 16  # operations that a function (exp, tanh) is worth
 NO_KERNELS: Mapping[str, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
 class Work:
-    """cycles: predicted of a stage.  least: that it takes at any rate."""
+    """cycles: predicted of a stage.  least: that it takes at any rate.  limit: the port
+    that it waits for, or latency."""
 
     cycles: float
     least: float
+    limit: str = ""
 
 
 def predicted(
@@ -69,12 +74,13 @@ def work(
     most = max(arithmetic, distinct(nest, stage) / unit.load_per_cycle, needed)
     least = most * points / lanes
     if known is not None:
-        return Work(known * least, least)
+        return Work(known * least, least, limit_of(placement, target))
     vectors = [x for x in placement.loops if isinstance(x.trips, Lanes)]
     if not vectors:  # a number at a time
         loads = len(stage.reads) / unit.load_per_cycle
         waits = unit.fma_latency / side_by_side(placement) if stage.is_reduction else 0
-        return Work(points * max(arithmetic, loads, waits, stores), least)
+        cycles, limit = largest(arithmetic, loads, stores, waits)
+        return Work(points * cycles, least, limit)
     along = vectors[0]
     width = number(along.trips)
     registers = max(1, width / lanes)  # of a vector
@@ -86,10 +92,33 @@ def work(
         loaded(stage, placement, along, kept)
         + gathered(stage, along, width) / registers
     )
-    cycles = max(arithmetic, loads / unit.load_per_cycle, waits, stores) + spilled
+    loads /= unit.load_per_cycle
+    cycles, limit = largest(arithmetic, loads, stores, waits)
+    cycles += spilled
     extent = number(next(a.extent for a in stage.axes if a.name == along.axis))
     whole = -(-extent // width) * width / extent  # with lanes that do not count
-    return Work(cycles * whole * points / lanes, least)
+    return Work(cycles * whole * points / lanes, least, limit)
+
+
+def largest(
+    arithmetic: float, loads: float, stores: float, latency: float
+) -> tuple[float, str]:
+    """The most cycles of these, and what they are of."""
+    found = zip((arithmetic, loads, stores, latency), LIMITS, strict=True)
+    return max(found, key=lambda each: each[0])
+
+
+def limit_of(placement: Placement, target: Target) -> str:
+    """What a register tile waits for; "" of other code."""
+    code = placement.by
+    if code is None or code.family not in FAMILIES:
+        return ""
+    family = FAMILIES[code.family]
+    if family.tiles:
+        return LIMITS[0]
+    step = family.cost if code.packed else family.flat_cost or family.cost
+    found = limits(code.rows, code.vectors, code.rows, target.vector, step)
+    return max(found, key=lambda name: found[name])
 
 
 def operations(stage: Statement, target: Target) -> float:

@@ -118,21 +118,31 @@ def cycles(
     are whole lines, from the second-level cache.  Of a single row each is read once.
     A copy in a wider type is a load, a conversion and a store for each vector.
     """
+    most = max(limits(rows, vectors, m, unit, step).values())
     vectors = vectors // step.narrow
-    prepared = rows * step.left + vectors * step.right
-    work = arithmetic(rows * vectors, prepared, unit, step)
-    shifted = (rows * step.multiplies + step.shifts) * vectors / unit.fma_per_cycle
-    loaded = rows * step.left_loads + vectors * step.right_loads
-    loads = loaded / unit.load_per_cycle
     rates = unit.load_per_cycle, unit.fma_per_cycle, unit.store_per_cycle
     copied = sum(1 / n for n in rates) * rows * step.widened / unit.bits
     hidden = (
         unit.load_left * (rows * step.left_loads + 2 * vectors) / unit.load_per_cycle
     )
-    chain = step.multiplies * unit.fma_latency
+    return most + hidden + step.lines + copied
+
+
+def limits(
+    rows: int, vectors: int, m: int, unit: VectorUnit, step: StepCost = FMA
+) -> dict[str, float]:
+    """What each port, and waiting, needs of a step at least, in cycles."""
+    vectors = vectors // step.narrow
+    prepared = rows * step.left + vectors * step.right
+    shifted = (rows * step.multiplies + step.shifts) * vectors / unit.fma_per_cycle
+    loaded = rows * step.left_loads + vectors * step.right_loads
     read = vectors * step.right_loads * unit.bits / (8 * Cache.line)
-    lines = Cache.l2_loads / unit.load_per_cycle * read if m == 1 else 0
-    return max(work, shifted, loads, chain, lines) + hidden + step.lines + copied
+    return {
+        "arithmetic": max(arithmetic(rows * vectors, prepared, unit, step), shifted),
+        "loads": loaded / unit.load_per_cycle,
+        "latency": step.multiplies * unit.fma_latency,
+        "lines": Cache.l2_loads / unit.load_per_cycle * read if m == 1 else 0,
+    }
 
 
 def arithmetic(sums: float, prepared: float, unit: VectorUnit, step: StepCost) -> float:

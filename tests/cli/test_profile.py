@@ -11,7 +11,7 @@ import pytest
 import nanoloom
 from nanoloom.cli.failures import AT_FAULT, DONE
 from nanoloom.cli.main import main
-from nanoloom.inspect.profile import profile
+from nanoloom.explain.profile import profile
 from tests.cli import models
 
 ROWS, DEPTH, COLUMNS = 9, 7, 5  # of models.DENSE

@@ -13,6 +13,7 @@ import pytest
 from nanoloom.cli import output_files, progress, terminal
 from nanoloom.cli.progress import Watch
 from nanoloom.errors import Error
+from nanoloom.explain.units import seconds
 
 
 class Terminal(io.StringIO):
@@ -84,7 +85,7 @@ def test_tables_escape_what_names_hold() -> None:
 
 def test_times_are_readable() -> None:
     given = (12.3456, 0.0123456, 12.3456e-6)
-    assert [terminal.seconds(x) for x in given] == ["12.35 s", "12.35 ms", "12.3 us"]
+    assert [seconds(x) for x in given] == ["12.35 s", "12.35 ms", "12.3 us"]
 
 
 # ---- places

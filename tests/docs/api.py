@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 import nanoloom
 from nanoloom import errors, options
 from nanoloom.cache import Cache
+from nanoloom.explain import report
+from nanoloom.explain.profile import Layer, Profile
 from nanoloom.interface.interface import Interface
 from nanoloom.loaded import Loaded
 from nanoloom.quantization.quantize import Quantized
@@ -30,6 +32,17 @@ PAGE = {
     "Quantizing": [nanoloom.quantize, Quantized, QuantizationReport, LayerReport],
     "Saved programs": [nanoloom.load, Loaded],
     "Keys and values that stay": [Session],
+    "Explaining and profiling": [
+        report.Explanation,
+        report.KernelReport,
+        report.Node,
+        report.Demand,
+        report.Fused,
+        report.NotFused,
+        report.RunnerUp,
+        Profile,
+        Layer,
+    ],
     "Options": [options.CompileOptions, Cache],
     "Computations": [nanoloom.computation],
     "Operators of your own": [nanoloom.operator],
@@ -53,9 +66,12 @@ METHODS = {
         "session",
         "save",
         "nests",
+        "explain",
+        "profile",
     ),
     Quantized: ("save",),
     Loaded: ("__call__", "run", "run_async", "session"),
+    report.Explanation: ("to_dict", "from_json"),
     Session: ("__call__", "rewind", "reset", "start", "past"),
     Cache: ("__init__", "temporary"),
 }

@@ -36,6 +36,7 @@ RUNNABLE = (
     "decoding.md",
     "deploying.md",
     "executables.md",
+    "explain.md",
     "from-onnxruntime.md",
     "fusion.md",
     "getting-started.md",

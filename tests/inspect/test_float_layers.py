@@ -5,8 +5,9 @@ from __future__ import annotations
 import onnx_ir as ir
 import pytest
 
+from nanoloom.explain.float_layers import NO_FORM, NOT_QUANTIZED
 from nanoloom.graph.integer_products import NO_BIAS, NO_BYTES, NO_SCALE, NO_WEIGHT
-from nanoloom.inspect.float_layers import NO_FORM, NOT_QUANTIZED, float_layers
+from nanoloom.inspect.float_layers import float_layers
 from tests.graph.models import proto
 
 CONSTANTS = """<float s = {0.05}, float zero = {0.0}, uint8 z = {3}, uint16 wide = {9},

@@ -11,9 +11,9 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from importlib.util import find_spec
 
 from nanoloom.emit import emit_stage
+from nanoloom.explain.assembly import inner_loops
 from nanoloom.frontend.onnx import load
 from nanoloom.options import CompileOptions, Strategy
 from nanoloom.target import Target, by_name
@@ -85,10 +85,6 @@ def cycles(text: str, target: Target, core: str) -> float:
     mca = newest()
     if mca is None:
         raise Refused("llvm-mca is not installed (Debian: the package llvm-22)")
-    if find_spec("networkx") is None:
-        raise Refused("networkx is not installed: pip install 'nanoloom[bench]'")
-    from nanoloom_papers.reproduce.assembly import inner_loops
-
     every = [(group_before(text, loop), loop) for loop in inner_loops(text)]
     group, loop = max(every, key=lambda each: work(each[1], each[0], target))
     done = work(loop, group, target)

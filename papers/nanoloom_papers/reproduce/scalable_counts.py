@@ -10,7 +10,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -151,10 +150,8 @@ def executable(target: Target, kernel: str, size: int, form: str, folder: Path) 
 def cycles(say: Say, *, quick: bool) -> Iterator[Result]:
     """What llvm-mca says of a row of the elementwise kernel, by cores and sizes."""
     mca = newest()
-    missing = "" if mca else "llvm-mca is not installed (Debian: the package llvm-22)"
-    if not missing and find_spec("networkx") is None:
-        missing = "networkx is not installed: pip install 'nanoloom[bench]'"
-    if mca is None or missing:
+    if mca is None:
+        missing = "llvm-mca is not installed (Debian: the package llvm-22)"
         yield Result(CYCLES, "elementwise", 0, "", "", None, missing)
         return
     for core, (name, bits) in CORES.items():

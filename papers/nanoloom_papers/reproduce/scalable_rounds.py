@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from nanoloom.explain.assembly import inner_loops
 from nanoloom.target.tail_forms import MASKED, MASKED_REMAINDER, SCALAR_REMAINDER
 from nanoloom_papers.reproduce.llvm_mca import Refused
 
@@ -21,8 +22,6 @@ def loops_of(text: str, arch: str) -> dict[str, list[str]]:
 
     Before one what a group of RISC-V's registers is, told to llvm-mca in comments.
     """
-    from nanoloom_papers.reproduce.assembly import inner_loops
-
     found: dict[str, list[str]] = {}
     for loop in inner_loops(text):
         for kind, store in zip((VECTORS, NUMBERS), STORES[arch], strict=True):

@@ -8,9 +8,10 @@ pieces of several loops.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
 
-import networkx as nx
+LINES = 200  # of assembly, at most, where no loop is left
+Flow = Mapping[int, Set[int]]  # from each block to those that may come next
 
 LABEL = re.compile(r"^([.\w$]+):")
 JUMPS_AWAY = re.compile(
@@ -23,34 +24,69 @@ def inner_loops(text: str) -> list[list[str]]:
     lines = [line.strip() for line in text.splitlines()]
     blocks = basic_blocks(lines)
     heads = {label: head for head in blocks for label in labels(lines[head])}
-    flow = nx.DiGraph()
-    flow.add_nodes_from(blocks)
+    flow: dict[int, set[int]] = {head: set() for head in blocks}
     for head, block in blocks.items():
         inside = [lines[i] for i in block if is_instruction(lines[i])]
         targets = [line.split()[-1] for line in inside]
-        flow.add_edges_from((head, heads[x]) for x in targets if x in heads)
+        flow[head] |= {heads[x] for x in targets if x in heads}
         if block.stop in blocks and not (inside and JUMPS_AWAY.match(inside[-1])):
-            flow.add_edge(head, block.stop)
+            flow[head].add(block.stop)
     return [
         [lines[i] for head in loop for i in blocks[head] if is_instruction(lines[i])]
         for loop in innermost(flow)
     ]
 
 
-def innermost(flow: nx.DiGraph) -> Iterator[list[int]]:
+def innermost(flow: Flow) -> Iterator[list[int]]:
     """The blocks of each loop without another one in it, in the order of the text.
 
     A loop is blocks that reach each other; without the edges back to the blocks it is
     entered by, the loops in it are left: of those edges a block's own one, too.
     """
-    for blocks in sorted(nx.strongly_connected_components(flow), key=min):
-        loop = nx.DiGraph(flow.subgraph(blocks))
-        if not loop.number_of_edges():
+    for blocks in sorted(strong_components(flow), key=min):
+        loop = {block: flow[block] & blocks for block in blocks}
+        if not any(loop.values()):
             continue
-        entered = {b for b in blocks if set(flow.pred[b]) - blocks} or {min(blocks)}
-        back = [(a, b) for a, b in loop.in_edges(entered) if a != b or len(blocks) == 1]
-        loop.remove_edges_from(back)
-        yield from list(innermost(loop)) or [sorted(blocks)]
+        entered = {x for b, out in flow.items() if b not in blocks for x in out}
+        entered = entered & blocks or {min(blocks)}
+        own = set() if len(blocks) == 1 else entered
+        inner = {b: out - entered | ({b} & own & out) for b, out in loop.items()}
+        yield from list(innermost(inner)) or [sorted(blocks)]
+
+
+def strong_components(flow: Flow) -> list[set[int]]:
+    """The sets of blocks that reach each other (Kosaraju's two walks)."""
+    before: dict[int, set[int]] = {block: set() for block in flow}
+    for block, out in flow.items():
+        for each in out:
+            before[each].add(block)
+    found: list[set[int]] = []
+    left = set(flow)
+    for last in reversed(by_end(flow)):
+        component, near = set[int](), [last]
+        while near:
+            block = near.pop()
+            if block in left:
+                left.remove(block)
+                component.add(block)
+                near += before[block]
+        found += [component] if component else []
+    return found
+
+
+def by_end(flow: Flow) -> list[int]:
+    """The blocks in the order in which a walk leaves them, depth first."""
+    order: list[int] = []
+    seen = set[int]()
+    waiting = [(block, False) for block in flow]
+    while waiting:
+        block, done = waiting.pop()
+        if done:
+            order.append(block)
+        elif block not in seen:
+            seen.add(block)
+            waiting += [(block, True), *((x, False) for x in flow[block])]
+    return order
 
 
 def basic_blocks(lines: list[str]) -> dict[int, range]:
@@ -80,3 +116,16 @@ def is_instruction(line: str) -> bool:
 def count(lines: list[str], word: str) -> int:
     """How many of the instructions begin with this word, after a prefix ({vex})."""
     return sum(line.removeprefix("{vex}").lstrip().startswith(word) for line in lines)
+
+
+def longest_loop(text: str) -> tuple[str, int]:
+    """The instructions of the longest innermost loop, and how many there are.
+
+    Where none is left, all instructions, the first LINES of them.
+    """
+    loops = inner_loops(text)
+    if loops:
+        return "\n".join(max(loops, key=len)).expandtabs(), len(loops)
+    lines = [line.strip() for line in text.splitlines()]
+    made = "\n".join([line for line in lines if is_instruction(line)][:LINES])
+    return made.expandtabs(), 0

@@ -7,23 +7,17 @@ of its kernel: each operation at each point, each number read or written once.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nanoloom.nest.contraction import bits
-from nanoloom.nest.nest import LoopNest, Role
-from nanoloom.nest.statement import Statement
+from nanoloom.explain.timed_steps import timed
+from nanoloom.explain.work import counted
 
 if TYPE_CHECKING:
-    from nanoloom.program import Program
-
-LEAST_RUNS, SECONDS = 5, 2.0  # of measuring, by default
-PASSED_ON = (Role.INPUT, Role.CONSTANT, Role.RESULT)
+    from nanoloom.explain.explainable import Explainable
 
 
 @dataclass(frozen=True)
@@ -77,7 +71,7 @@ class Profile:
 
 
 def profile(
-    program: Program, inputs: Mapping[str, Any], runs: int | None = None
+    program: Explainable, inputs: Mapping[str, Any], runs: int | None = None
 ) -> Profile:
     """Run a program again and again, and time its steps.
 
@@ -87,28 +81,15 @@ def profile(
     arrays = program.checked(inputs)
     variant = program.variant(arrays)
     names = variant.library.steps
-    rows: list[np.ndarray] = []
-    begins: list[float] = []
-    wholes: list[float] = []
-    variant(arrays)  # pages are there, threads are awake
-    first = time.perf_counter()
-    while len(rows) < (runs or LEAST_RUNS) or (
-        runs is None and time.perf_counter() - first < SECONDS
-    ):
-        row, began = np.zeros(len(names), np.int64), time.perf_counter()
-        variant(arrays, nanoseconds=row)
-        wholes.append(time.perf_counter() - began)
-        rows.append(row)
-        begins.append(began - first)
-    table = np.array(rows).reshape(len(rows), len(names))
+    measured = timed(variant, arrays, runs)
+    table = measured.nanoseconds
     work = work_of(program, arrays)
     layers = [
         layer_of(name, names, table / 1e9, work.get(name, (0, 0)))
         for name in dict.fromkeys(names)
     ]
-    whole = float(np.median(wholes))
-    own = tuple(layers), tuple(names), whole
-    return Profile(*own, program.threads, table, tuple(begins))
+    own = tuple(layers), tuple(names), measured.whole
+    return Profile(*own, program.threads, table, measured.begins)
 
 
 def layer_of(
@@ -122,7 +103,7 @@ def layer_of(
 
 
 def work_of(
-    program: Program, arrays: Mapping[str, np.ndarray]
+    program: Explainable, arrays: Mapping[str, np.ndarray]
 ) -> dict[str, tuple[int, int]]:
     """Operations and bytes of each layer, for these shapes.
 
@@ -145,32 +126,6 @@ def work_of(
         before = found.get(call.layer, (0, 0))
         found[call.layer] = before[0] + operations, before[1] + size
     return found
-
-
-def counted(nest: LoopNest) -> tuple[int, int]:
-    """Operations of all points, and bytes of what comes in and goes out."""
-    buffers = [b for b in nest.buffers if b.role in PASSED_ON]
-    known = all(isinstance(n, int) and n >= 0 for b in buffers for n in b.shape)
-    known = known and all(
-        isinstance(n, int) and n >= 0 for stage in nest.stages for n in stage.extents
-    )
-    if not known:
-        return 0, 0
-    size = sum(numbers(b.shape) * bits(b.element) for b in buffers) // 8
-    return sum(map(operations_of, nest.stages)), size
-
-
-def operations_of(stage: Statement) -> int:
-    """A product and its sum are two; what only moves numbers is none."""
-    each = 2 if stage.is_contraction else len(stage.body)
-    if stage.is_reduction and not stage.is_contraction:
-        each = max(1, each)
-    return each * numbers(stage.extents)
-
-
-def numbers(extents: Sequence[Any]) -> int:
-    """How many points there are, of extents that are known."""
-    return prod(int(n) for n in extents)
 
 
 def trace(found: Profile, model: str) -> dict[str, Any]:
