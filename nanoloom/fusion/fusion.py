@@ -8,11 +8,12 @@ step's own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from nanoloom.nest.footprint import footprint_inside
 from nanoloom.nest.loop import plain
 from nanoloom.nest.nest import LoopNest
+from nanoloom.nest.plan import Fusion
 from nanoloom.nest.statement import Statement
 from nanoloom.nest.steps import (
     bytes_inside,
@@ -22,25 +23,6 @@ from nanoloom.nest.steps import (
     steps_around,
     whole,
 )
-
-
-@dataclass(frozen=True)
-class Fusion:
-    """producer, consumer: stages.  at: the loop of the consumer in whose steps the
-    producer is computed.
-
-    footprint: its points in a step.  recompute: points that are computed more than
-    once, of all steps.  bytes: of its whole result, which is written nowhere and read
-    from nowhere but a step's own memory.  step_bytes: of that.
-    """
-
-    producer: str
-    consumer: str
-    at: str
-    footprint: int
-    recompute: int
-    bytes: int
-    step_bytes: int
 
 
 def fusion(nest: LoopNest, producer: str, consumer: str, at: str) -> Fusion:

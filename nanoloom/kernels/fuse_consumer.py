@@ -18,6 +18,7 @@ from nanoloom.fusion.tasks import in_tasks
 from nanoloom.kernels.candidate_nest import nest_of
 from nanoloom.kernels.fuse_producer import SMALL_CACHE
 from nanoloom.kernels.fuse_product_chain import only_reader, product
+from nanoloom.kernels.fusion_plan import fuse
 from nanoloom.kernels.group import LIMIT, Group, group_of, users
 from nanoloom.kernels.guarded_reads import guard, readers_of
 from nanoloom.kernels.insert_in_place import is_insertion, source_of
@@ -75,6 +76,7 @@ def fuse_consumers(
             continue
         between = [] if insertion is None else is_padded(first, insertion, value)
         if between is not None:
+            fuse(source.ops[-1])
             group.ops = [*source.ops, *between, *group.ops]
             group.root, group.rows = Kind.CONTRACTION, 0
             gone.add(id(source))

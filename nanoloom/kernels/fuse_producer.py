@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nanoloom.kernels.fuse_product_chain import only_reader, product
+from nanoloom.kernels.fusion_plan import fuse
 from nanoloom.kernels.group import LIMIT, Group, group_of, is_closed, users
 from nanoloom.kernels.inline_operation import inline_operation, is_plain
 from nanoloom.kernels.linalg_query import (
@@ -81,6 +82,7 @@ def fuse_producers(
         left = read_by_rows(op, weights, cache)
         front = None if left is None else producer_of(left, group, owner)
         if front is not None and id(front) not in gone and is_of_f32(front):
+            fuse(front.ops[-1])
             group.ops = [*front.ops, *group.ops]
             gone.add(id(front))
     return [group for group in groups if id(group) not in gone]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from nanoloom.kernels.fusion_plan import fuse
 from nanoloom.kernels.group import Group, group_of, users
 from nanoloom.kernels.linalg_query import (
     Kind,
@@ -45,6 +46,7 @@ def fuse_product_chains(
         first, between = parts
         if any(reads_large(p, weights) for p in (first, group)):
             continue
+        fuse(between.ops[-1])
         group.ops = [*first.ops, *between.ops, *group.ops]
         gone |= {id(first), id(between)}
     return [group for group in groups if id(group) not in gone]

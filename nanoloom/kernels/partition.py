@@ -17,6 +17,7 @@ from nanoloom.kernels.constants_to_arguments import (
 )
 from nanoloom.kernels.draft import Draft
 from nanoloom.kernels.fill_rest import filling, rest_of
+from nanoloom.kernels.fusion_plan import with_plan
 from nanoloom.kernels.group import Group
 from nanoloom.kernels.insert_in_place import home, part_of
 from nanoloom.kernels.linalg_query import Kind, Op, base, bytes_of, element_bytes
@@ -241,6 +242,7 @@ class Partition:
         numbers = Arguments.of(rows)
         module = draft.outline(numbers)
         name_stages(module)
+        nest = with_plan(read_nest(module), module)
         text = text_of(module)
         name = f"{draft.name}_{blake3(text.encode()).hexdigest()[:8]}"
         arguments = module.body.operations[0].operation.regions[0].blocks[0].arguments
@@ -248,7 +250,7 @@ class Partition:
             name,
             text,
             draft.root,
-            read_nest(module),
+            nest,
             (*draft.constants, *(True for _ in numbers.types)),
             tuple(tuple(ir.RankedTensorType(a.type).shape) for a in arguments),
             frozenset(i for i, a in enumerate(arguments) if is_table(a)),

@@ -71,7 +71,7 @@ class FusedConsumer:
     def inside(self, nest: LoopNest) -> LoopNest:
         """The product up to what is read, as a kernel of its own."""
         stages = (*nest.upstream(self.end.name), self.end)
-        return replace(nest, stages=stages, results=(self.end.writes[0].buffer,))
+        return nest.of_stages(stages, (self.end.writes[0].buffer,))
 
     def product_of(self, nest: LoopNest, sizes: Sizes) -> LoopNest:
         """The same, of the rows that a block reads."""
@@ -85,8 +85,8 @@ class FusedConsumer:
         """What reads it, of a block, as a kernel of its own."""
         before = {*self.inside(nest).stages, self.pad}
         rows = [sizes[name] for name in self.names]
-        stages = (of_sizes(x, rows) for x in nest.stages if x not in before)
-        return replace(nest, stages=tuple(stages))
+        stages = [of_sizes(x, rows) for x in nest.stages if x not in before]
+        return nest.of_stages(stages, nest.results)
 
     def permuted(self, sizes: dict[str, int]) -> tuple[int, ...]:
         """Of blocks of the consumer, from those of the axes of what it reads."""
@@ -174,23 +174,38 @@ class FusedConsumer:
 
 
 def fused_consumer(nest: LoopNest) -> FusedConsumer | None:
-    """The parts of a nest with one product whose result is read at other places."""
+    """The parts of a nest with one product whose result may be read at other places."""
     if len(nest.products) != 1 or nest.last is None:
         return None
     (product,) = nest.products
-    shape = makes_columns(nest, product)
     first = first_elsewhere(nest, product)
-    if shape is None or first is None:
+    if makes_columns(nest, product) is None or first is None:
         return None
-    pad = first if first.inside is not None else None
-    consumer = nest.readers(pad.writes[0].buffer)[0] if pad else first
-    source = pad.inside.buffer if pad and pad.inside else consumer.reads[0].buffer
+    is_pad = first.inside is not None
+    consumer = nest.readers(first.writes[0].buffer)[0] if is_pad else first
+    source = first.inside.buffer if first.inside else consumer.reads[0].buffer
     end = nest.writer(source)
     if end is None or len(nest.consumers(end.name)) != 1 or source in nest.results:
         return None
-    found = FusedConsumer(product, end, pad, consumer, nest.last, shape)
+    found = consumer_at(nest, end, consumer)
     known = is_reduced(found) if consumer.is_reduction else is_permuted(found, nest)
     return found if known and is_followed(nest, found) else None
+
+
+def planned_consumer(nest: LoopNest) -> FusedConsumer | None:
+    """The parts of a nest whose plan has a product in what reads its result."""
+    pairs = [(nest.stage(x.producer), nest.stage(x.consumer)) for x in nest.plan]
+    behind = [pair for pair in pairs if not pair[1].is_contraction]
+    return consumer_at(nest, *behind[0]) if behind else None
+
+
+def consumer_at(nest: LoopNest, end: Statement, consumer: Statement) -> FusedConsumer:
+    """The only product of a nest, computed up to `end` in its consumer's tasks."""
+    (product,) = nest.products
+    shape, last = roles(product), nest.last
+    assert shape is not None and last is not None, "what may be fused has both"
+    pads = (stage for stage in nest.consumers(end.name) if stage.inside is not None)
+    return FusedConsumer(product, end, next(pads, None), consumer, last, shape)
 
 
 def first_elsewhere(nest: LoopNest, product: Statement) -> Statement | None:

@@ -6,12 +6,14 @@ a model of its cost asks of a kernel, it answers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 
 from nanoloom.nest.extent import Extent
 from nanoloom.nest.loop import Placement, plain
+from nanoloom.nest.plan import Fusion
 from nanoloom.nest.printer import print_nest
 from nanoloom.nest.statement import Statement
 
@@ -56,13 +58,14 @@ class LoopNest:
 
     results: the buffers that it returns.  placed: where stages are computed and with
     which loops, as far as a schedule says; the others stand one behind the other, with
-    a loop for each axis.
+    a loop for each axis.  plan: the fusions that made it one kernel.
     """
 
     buffers: tuple[Buffer, ...]
     stages: tuple[Statement, ...]
     results: tuple[str, ...]
     placed: tuple[Placement, ...] = ()
+    plan: tuple[Fusion, ...] = ()
 
     def buffer(self, name: str) -> Buffer:
         return next(b for b in self.buffers if b.name == name)
@@ -125,6 +128,14 @@ class LoopNest:
         """The same with a stage placed so."""
         others = tuple(p for p in self.placed if p.stage != placement.stage)
         return replace(self, placed=(*others, placement))
+
+    def of_stages(
+        self, stages: Sequence[Statement], results: Sequence[str]
+    ) -> LoopNest:
+        """Some stages, as a kernel of their own; without fusions with others."""
+        names = {stage.name for stage in stages}
+        plan = tuple(x for x in self.plan if {x.producer, x.consumer} <= names)
+        return replace(self, stages=tuple(stages), results=tuple(results), plan=plan)
 
     def producers(self, stage: str) -> tuple[Statement, ...]:
         """The stages that make what a stage reads or starts from, in order."""

@@ -32,18 +32,15 @@ class ProductChain:
 
 
 def chain_of(nest: LoopNest) -> ProductChain | None:
-    """The two products of a nest, if rows of the first are all that the last needs."""
-    if len(nest.products) != 2:
-        return None
-    first, last = nest.products
-    inner, outer = begins(first), ends(last)
-    if inner is None or outer is None:
-        return None
-    before = nest.upstream(last.name)
-    between = [s for s in before if first in nest.upstream(s.name)]
-    if not any(stage.is_reduction for stage in between):
-        return None
-    return ProductChain(first, last, inner, outer)
+    """The two products of a nest whose plan has what is between them in the second."""
+    for fusion in nest.plan:
+        last, before = nest.stage(fusion.consumer), nest.upstream(fusion.producer)
+        first = [stage for stage in before if stage.is_contraction]
+        if last.is_contraction and first:
+            inner, outer = begins(first[0]), ends(last)
+            assert inner is not None and outer is not None, "a chain was planned"
+            return ProductChain(first[0], last, inner, outer)
+    return None
 
 
 def begins(product: Statement) -> Contraction | None:

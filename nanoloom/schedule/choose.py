@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nanoloom.nest.fused_consumer import fused_consumer
+from nanoloom.nest.fused_consumer import planned_consumer
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.product_chain import chain_of
 from nanoloom.nest.statement import Statement
@@ -63,12 +63,12 @@ def chosen(nest: LoopNest, target: Target) -> Schedule:
 
 
 def of_several(nest: LoopNest, last: Statement, target: Target) -> Schedule | None:
-    """Of a product with what else a task makes in its cache: another product, or what
-    reads its result at other places."""
+    """Of a product with what else a task makes in its cache, as the kernel's plan says:
+    another product, or what reads its result at other places."""
     chain = chain_of(nest)
     if chain is not None:
         return product_chain(nest, chain, last, target)
-    found = fused_consumer(nest)
+    found = planned_consumer(nest)
     if found is None:
         return None
     return in_tasks_of(nest, found, target, chosen) or by_rows(nest, last, target)

@@ -6,11 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from nanoloom.cost.estimate import Estimate, estimate
-from nanoloom.fusion.fusion import Fusion, plan_of
+from nanoloom.fusion.fusion import plan_of
 from nanoloom.kernels.program import Call, Program, Storage
 from nanoloom.nest.nest import LoopNest
+from nanoloom.nest.plan import Fusion
 from nanoloom.nest.steps import bytes_inside, steps_of, whole
 from nanoloom.target.facts import Target
+
+PLANNED = "; the kernel's plan"
 
 
 def print_fusions(
@@ -27,9 +30,13 @@ def print_fusions(
         if name not in nests:
             lines.append("  its script is the user's: its loops are not known")
             continue
-        plan = plan_of(nests[name])
-        lines += [f"  {print_fusion(fusion)}" for fusion in plan]
-        lines.append(f"  {print_estimate(estimate(nests[name], (), target))}")
+        nest = nests[name]
+        planned = {fusion.producer for fusion in nest.plan}
+        lines += [
+            f"  {print_fusion(x)}{PLANNED if x.producer in planned else ''}"
+            for x in plan_of(nest)
+        ]
+        lines.append(f"  {print_estimate(estimate(nest, (), target))}")
     apart = [print_edge(edge, nests) for edge in edges_of(program)]
     if apart:
         lines += ["", "not fused:", *(f"  {line}" for line in apart)]
@@ -102,16 +109,31 @@ def edges_of(program: Program) -> Iterator[Edge]:
 def print_edge(edge: Edge, nests: Mapping[str, LoopNest]) -> str:
     """What goes through memory, and what its first reader takes of it in a step."""
     call, argument = edge.readers[0]
+    nest = nests.get(call.kernel)
+    taken = None if nest is None else share_of_step(nest, argument)
     names = [each.layer or each.kernel for each, _ in edge.readers]
     line = f"{edge.writer.layer or edge.writer.kernel} -> {listed(names)}: "
     line += size(edge.bytes)
-    nest = nests.get(call.kernel)
-    taken = None if nest is None else share_of_step(nest, argument)
     if taken is None:
         return line
     step, loops = taken
     many = f"; read {loops:.3g} times in all" if loops > 1.01 else "; read once"
-    return f"{line}, {size(step)} in a step of its reader's outermost loop{many}"
+    line += f", {size(step)} in a step of its reader's outermost loop{many}"
+    return f"{line}: {reason_apart(edge, step, loops)}"
+
+
+def reason_apart(edge: Edge, step: int, loops: float) -> str:
+    """Why what is read so is not made inside of its reader.
+
+    step: bytes of a step of the reader.  loops: how often all steps read it.
+    """
+    if len(edge.readers) > 1:
+        return f"{len(edge.readers)} kernels read it, and each would make it again"
+    if step >= edge.bytes:
+        return "a step needs all of it"
+    if loops > 1.01:
+        return f"it would be made {loops:.3g} times"
+    return "each step needs its own part alone, but nothing joins two such kernels"
 
 
 def share_of_step(nest: LoopNest, argument: int) -> tuple[int, float] | None:

@@ -9,8 +9,9 @@ from random import Random
 import pytest
 
 from nanoloom.errors import Error
-from nanoloom.fusion.fusion import Fusion, fusion, placed, plan_of
+from nanoloom.fusion.fusion import fusion, placed, plan_of
 from nanoloom.nest.nest import LoopNest
+from nanoloom.nest.plan import Fusion
 from nanoloom.schedule.language import ComputeAt, Schedule, Split
 from tests.nest.nests import matmul, windows
 

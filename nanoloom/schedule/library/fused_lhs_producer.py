@@ -26,8 +26,8 @@ def stored(nest: LoopNest, root: Statement) -> tuple[StoreAt, ...]:
 
 
 def is_made(nest: LoopNest, root: Statement) -> bool:
-    """Whether points in front of a product are more than a border around others."""
-    return any(stage.inside is None for stage in nest.in_front(root.name))
+    """Whether the kernel's plan has something in front of a product."""
+    return any(fusion.consumer == root.name for fusion in nest.plan)
 
 
 def blocks(
