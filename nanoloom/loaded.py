@@ -21,8 +21,8 @@ from nanoloom.interface.named_file import named_file
 from nanoloom.interface.room_names import rooms_among
 from nanoloom.interface.tensor import Tensor
 from nanoloom.runtime.bounded_cache import BoundedCache
-from nanoloom.runtime.given_arrays import place
-from nanoloom.runtime.library import Instance, Library, run_exact
+from nanoloom.runtime.given_arrays import place, run_exact
+from nanoloom.runtime.library import Instance, Library
 from nanoloom.runtime.open_sizes import Shape
 from nanoloom.runtime.roomed import Opened, Roomed, Rooms, in_library
 from nanoloom.runtime.threads import thread_count

@@ -123,6 +123,18 @@ class Program(CallableProgram, Explainable):
         alike = {x.name for x in self.outputs} <= set(found.outputs)
         return alike and self._deciding.get(given) == ()
 
+    def known_variant(self, inputs: Mapping[str, object]) -> Variant | None:
+        """What runs for all arrays of these shapes, and gives each output as it is.
+
+        None where values of inputs decide about more, or outputs are cut to size.
+        """
+        if self._has_texts:
+            return None
+        arrays = self.checked(inputs)
+        found = self.variant(arrays)
+        known = type(found) is Variant and self._is_known_by_shapes(found, arrays)
+        return found if known and not found.counted else None
+
     def checked(self, inputs: Mapping[str, object]) -> dict[str, Array]:
         """The arrays; a name that they give several sizes is several ones from now."""
         try:

@@ -18,6 +18,7 @@ class Arena:
 
     bytes: of it.  call: the struct that a run takes, at `pointer`; objects: where the
     arrays' own addresses go, inputs and outputs: where those of their numbers go.
+    arguments: of `run`, but for the times.
     """
 
     def __init__(
@@ -54,6 +55,8 @@ class Arena:
             HEADER_BYTES,
         )
         self.pointer = ctypes.addressof(self.call)
+        call = self.call
+        self.arguments = call.program, call.memory, call.parallel, call.context
 
     def failure(self) -> InputError:
         """Why the last run failed."""

@@ -5,13 +5,16 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from nanoloom.errors import InputError
 from nanoloom.interface.tensor import Tensor
 from nanoloom.runtime.arrays import address
+
+if TYPE_CHECKING:
+    from nanoloom.runtime.library import Instance, Library
 
 NOWHERE: Mapping[str, np.ndarray] = MappingProxyType({})  # all outputs are new arrays
 Wanted: TypeAlias = tuple[np.dtype, tuple[int, ...], str]
@@ -75,3 +78,23 @@ def place(
                 hint="take the array that the call returns",
             )
         made[names.index(name)] = array
+
+
+def run_exact(
+    library: Library,
+    instance: Instance,
+    names: Sequence[str],
+    inputs: Mapping[str, object],
+) -> list[np.ndarray] | None:
+    """New outputs, where inputs are just the arrays that a program takes; else None.
+
+    names: of the program's inputs, in its order.
+    """
+    if len(inputs) != len(names):
+        return None
+    try:
+        given = [inputs[name] for name in names]
+    except KeyError:
+        return None
+    made = library.new_outputs()
+    return made if instance.run_exact(given, made) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import prod
 from pathlib import Path
 from types import TracebackType
@@ -186,10 +186,7 @@ class Instance:
         if status == layout.NO_ARRAYS:
             point(used.inputs, "input", inputs, self._inputs)
             point(used.outputs, "output", outputs, self._outputs)
-            call = used.call
-            status = self._run(
-                call.program, call.memory, call.parallel, call.context, times
-            )
+            status = self._run(*used.arguments, times)
         failure = used.failure() if status else None
         if arena is None:
             self._arenas.append(used)
@@ -213,6 +210,20 @@ class Instance:
         if failure is not None:
             raise failure
         return status != layout.NO_ARRAYS
+
+    def run_at(self, starts: Sequence[int]) -> None:
+        """`run` on memory: where inputs begin, then where outputs do.
+
+        Nothing is looked at.  Each is as dense, large and aligned as the program wants.
+        """
+        if self.is_closed:
+            raise Error("the program is closed")
+        used, count = self._borrow(), self._counts[0]
+        used.inputs[:], used.outputs[:] = starts[:count], starts[count:]
+        failure = used.failure() if self._run(*used.arguments, None) else None
+        self._arenas.append(used)
+        if failure is not None:
+            raise failure
 
     @property
     def is_closed(self) -> bool:
@@ -255,26 +266,6 @@ class Instance:
         if not right or not array.flags.c_contiguous or not array.flags.writeable:
             raise ValueError(f"nanoseconds must be int64[{self._step_count}]")
         return address(array)
-
-
-def run_exact(
-    library: Library,
-    instance: Instance,
-    names: Sequence[str],
-    inputs: Mapping[str, object],
-) -> list[np.ndarray] | None:
-    """New outputs, where inputs are just the arrays that a program takes; else None.
-
-    names: of the program's inputs, in its order.
-    """
-    if len(inputs) != len(names):
-        return None
-    try:
-        given = [inputs[name] for name in names]
-    except KeyError:
-        return None
-    made = library.new_outputs()
-    return made if instance.run_exact(given, made) else None
 
 
 def _tensor(row: layout.Tensor) -> Tensor:

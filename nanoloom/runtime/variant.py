@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from nanoloom.interface.data_dependent_outputs import counted, trimmed
-from nanoloom.runtime.given_arrays import NOWHERE, place
-from nanoloom.runtime.library import Instance, Library, run_exact
+from nanoloom.runtime.given_arrays import NOWHERE, place, run_exact
+from nanoloom.runtime.library import Instance, Library
 from nanoloom.runtime.parameters import Weights, load_parameters
 
 Array = np.ndarray[Any, np.dtype[Any]]

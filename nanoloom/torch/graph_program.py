@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
@@ -19,6 +20,7 @@ from nanoloom.options import CompileOptions, options_with
 from nanoloom.program import Program
 from nanoloom.runtime.threads import thread_count
 from nanoloom.source import source_of
+from nanoloom.torch.direct_call import DirectCall, direct_call
 from nanoloom.torch.held_weights import State, state
 from nanoloom.torch.memory import require_apart
 
@@ -56,13 +58,17 @@ def settings_of(said: Mapping[str, Any], whole: bool) -> Settings:
     return Settings(options, cache, thread_count(said.get("threads")), whole)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Made:
-    """A program, and the weights that it holds as they were."""
+    """A program, and the weights that it holds as they were.
+
+    direct: how it is called with tensors like those of the last call.
+    """
 
     program: Program
     imported: Imported
     state: State
+    direct: DirectCall | None = None
 
 
 class GraphProgram:
@@ -82,38 +88,40 @@ class GraphProgram:
         self.static = tuple(
             i for i, n in enumerate(holders) if i in static and n not in changed
         )
+        self._weights = chooser(self.static)
         self._made: Made | None = None
         self._making = threading.Lock()
 
     def __call__(self, *args: Any) -> list[Any]:
-        weights = [args[i] for i in self.static]
-        now = state(weights)
+        now = state(self._weights(args))
         made = self._made
         if made is None or made.state != now:
             made = self._make(args, now)
+        direct = made.direct
+        if direct is not None and (results := direct(args)) is not None:
+            return results
+        return self._through_arrays(args, made)
+
+    def _through_arrays(self, args: Sequence[Any], made: Made) -> list[Any]:
+        """A call of any shapes and strides; the next one of these is a direct one."""
         imported = made.imported
-        given = {name: args[place] for name, place in imported.inputs.items()}  # type: ignore[index]
-        arrays = {
-            name: numpy_view(x, name) if isinstance(x, torch.Tensor) else x
-            for name, x in given.items()
-        }
-        changed = {
-            name: given[name]
-            for name, place in imported.inputs.items()
-            if place in imported.mutated
-        }
+        places = {name: int(place) for name, place in imported.inputs.items()}
+        given = {name: args[place] for name, place in places.items()}
+        tensors = {n: t for n, t in given.items() if isinstance(t, torch.Tensor)}
+        arrays = {n: numpy_view(x, n) for n, x in tensors.items()}
+        arrays |= {n: x for n, x in given.items() if n not in tensors}
+        changed = {n: t for n, t in tensors.items() if places[n] in imported.mutated}
         if changed:
-            tensors = {n: t for n, t in given.items() if isinstance(t, torch.Tensor)}
             require_apart(changed, tensors)
         outputs = made.program(arrays)
         results = [
             self._result(*each, outputs, args, made) for each in imported.results
         ]
-        if changed:
-            with torch.no_grad():
-                for name, tensor in changed.items():
-                    target = imported.mutated[imported.inputs[name]]
-                    tensor.copy_(torch_view(outputs[target]))
+        with torch.no_grad():
+            for name, tensor in changed.items():
+                target = imported.mutated[imported.inputs[name]]
+                tensor.copy_(torch_view(outputs[target]))
+        made.direct = direct_call(made.program, imported, places, arrays)
         return results
 
     def _result(
@@ -135,6 +143,13 @@ class GraphProgram:
             program = self.settings.program(imported.model)
             self._made = Made(program, imported, now)
             return self._made
+
+
+def chooser(places: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """What takes these of the arguments."""
+    if len(places) > 1:
+        return itemgetter(*places)
+    return lambda args: [args[place] for place in places]
 
 
 def changed_inputs(graph: fx.Graph) -> dict[fx.Node, fx.Node]:

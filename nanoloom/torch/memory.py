@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import torch  # pyright: ignore[reportMissingImports]
 
 from nanoloom.errors import InputError
 
+Span = tuple[int, int]  # the first byte, and the one behind the last
 
-def span(tensor: torch.Tensor) -> tuple[int, int]:
-    """The first byte of a tensor and the one behind its last."""
+
+def span(tensor: torch.Tensor) -> Span:
     if not tensor.numel():
         return (0, 0)
     pairs = zip(tensor.shape, tensor.stride(), strict=True)
     last = sum((n - 1) * s for n, s in pairs)
     start = tensor.data_ptr()
     return start, start + (last + 1) * tensor.element_size()
+
+
+def overlap(changed: Iterable[Span], read: Iterable[Span]) -> bool:
+    """Whether one that is changed shares bytes with any other."""
+    spans = sorted([(*s, True) for s in changed] + [(*s, False) for s in read])
+    end_of_changed = end_of_all = 0
+    for first, end, is_changed in spans:
+        if first < (end_of_all if is_changed else end_of_changed) and first < end:
+            return True
+        end_of_all = max(end_of_all, end)
+        if is_changed:
+            end_of_changed = max(end_of_changed, end)
+    return False
 
 
 def require_apart(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 import torch  # pyright: ignore[reportMissingImports]
@@ -17,6 +18,7 @@ from nanoloom.errors import InputError, public
 from nanoloom.frontend.torch.element_types import numpy_view, torch_view
 from nanoloom.frontend.torch.exported import Imported, held
 from nanoloom.program import Program
+from nanoloom.torch.direct_call import DirectCall, direct_call
 from nanoloom.torch.held_weights import state
 from nanoloom.torch.memory import require_apart
 
@@ -46,10 +48,31 @@ class TorchProgram:
         changed = self.imported.mutated
         self._watched = [t for n, t in self._held.items() if n not in changed]
         self._state = state(self._watched)
+        places = self.imported.inputs.values()
+        self._changing_names = [x for x in places if isinstance(x, str)]
+        self._changing = [self._held[name] for name in self._changing_names]
+        self._direct: DirectCall | None = None
 
     @cached_property
     def _spec(self) -> Any:
         return self.exported.call_spec.in_spec
+
+    @cached_property
+    def _flat(self) -> int | None:
+        """How many arguments it has, if each is one leaf, by its position."""
+        args, kwargs = self._spec.children()
+        leaves = all(x.is_leaf() for x in args.children())
+        return args.num_children if leaves and not kwargs.num_leaves else None
+
+    @cached_property
+    def _built(self) -> Callable[[list[Any]], Any]:
+        """What makes the module's results of a list of them."""
+        spec = self.exported.call_spec.out_spec
+        if spec.is_leaf():
+            return itemgetter(0)
+        if spec.type in (tuple, list) and all(x.is_leaf() for x in spec.children()):
+            return spec.type
+        return lambda results: pytree.tree_unflatten(results, spec)
 
     @property
     def program(self) -> Program:
@@ -68,18 +91,30 @@ class TorchProgram:
         """
         if state(self._watched) != self._state:
             self._make()
-        given = self._tensors(self._leaves(args, kwargs))
+        direct = None if kwargs or len(args) != self._flat else self._direct
+        made = direct((*args, *self._changing)) if direct is not None else None
+        if made is None:
+            made = self._through_arrays(self._leaves(args, kwargs))
+        return self._built(made)
+
+    def _through_arrays(self, leaves: list[Any]) -> list[Any]:
+        """A call of any shapes and strides; the next one of these is a direct one."""
+        given = self._tensors(leaves)
         changed = {n: t for n, t in given.items() if self._target(n)}
         if changed:
             require_apart(changed, given)
         arrays = {name: numpy_view(t, f"input {name}") for name, t in given.items()}
         made = self._program(arrays)
-        results = [self._result(kind, what, made, args, kwargs)
-                   for kind, what in self.imported.results]  # fmt: skip
+        results = [self._result(*each, made, leaves) for each in self.imported.results]
         with torch.no_grad():
             for name, tensor in changed.items():
                 tensor.copy_(torch_view(made[str(self._target(name))]))
-        return pytree.tree_unflatten(results, self.exported.call_spec.out_spec)
+        if self._flat is not None:
+            held = {n: self._flat + i for i, n in enumerate(self._changing_names)}
+            places = {name: held[place] if isinstance(place, str) else place
+                      for name, place in self.imported.inputs.items()}  # fmt: skip
+            self._direct = direct_call(self._program, self.imported, places, arrays)
+        return results
 
     def _target(self, name: str) -> str | None:
         """The output that an input of the model becomes, if it is changed."""
@@ -114,11 +149,11 @@ class TorchProgram:
             found[name] = given
         return found
 
-    def _result(self, kind: str, what: Any, made: Any, args: Any, kwargs: Any) -> Any:
+    def _result(self, kind: str, what: Any, made: Any, leaves: list[Any]) -> Any:
         if kind == "constant":
             return what
         if kind == "argument":
-            return self._leaves(args, kwargs)[what]
+            return leaves[what]
         tensor = torch_view(made[what])
         return tensor.item() if what in self.imported.numbers else tensor
 

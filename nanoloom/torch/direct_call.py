@@ -1,0 +1,123 @@
+"""A program of known shapes, called with the memory of torch's tensors.
+
+All that no call decides is decided before: where each input lies among the arguments
+and what it must be, what is new and what is only handed on.  A call looks at its
+tensors, makes new ones, and runs.  Through numpy's arrays it takes ten times as long.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+import torch  # pyright: ignore[reportMissingImports]
+from torch._C._dynamo.guards import (  # pyright: ignore[reportMissingImports]
+    _empty_strided_cpu as new_tensor,
+)
+
+from nanoloom.frontend.torch.element_types import torch_view
+from nanoloom.frontend.torch.exported import Imported
+from nanoloom.interface.tensor import Tensor
+from nanoloom.program import Program
+from nanoloom.runtime.variant import Variant
+from nanoloom.torch.memory import overlap
+
+PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
+NUMBERS = {torch.int64: (int, ctypes.c_int64), torch.float64: (float, ctypes.c_double)}
+Rows = tuple[tuple[int, ...], tuple[int, ...], torch.dtype]  # shape, strides, type
+
+
+class DirectCall:
+    """A call gives the results; None where it must be done the long way.
+
+    places: the argument that each input of the program is, by its name.
+    """
+
+    def __init__(
+        self, variant: Variant, imported: Imported, places: Mapping[str, int]
+    ) -> None:
+        self.variant = variant  # keeps what is run
+        inputs, outputs = variant.library.inputs, variant.library.outputs
+        wanted = [(places[x.name], tuple(x.shape), dtype_of(x)) for x in inputs]
+        self.inputs = [(*each, NUMBERS.get(each[2])) for each in wanted]
+        self.sizes = [prod(s) * dtype.itemsize for _, s, dtype in wanted]
+        self.outputs = [rows_of(x) for x in outputs]
+        numbers = {x.name: i for i, x in enumerate(outputs)}
+        made_of = {i: imported.mutated.get(imported.inputs[x.name])
+                   for i, x in enumerate(inputs)}  # fmt: skip
+        self.changed = {i: numbers[name] for i, name in made_of.items() if name}
+        self.results: list[tuple[str, Any]] = [
+            (kind if kind != "output" else "number" if what in imported.numbers else "",
+             numbers[what] if kind == "output" else what)
+            for kind, what in imported.results
+        ]  # fmt: skip
+        every = [("", i) for i in range(len(outputs))]
+        self.results_are_outputs = self.results == every
+
+    def __call__(self, args: Sequence[Any]) -> list[Any] | None:
+        starts: list[int] = []
+        kept: list[Any] = []  # numbers, in memory for this call alone
+        for place, shape, dtype, number in self.inputs:
+            x = args[place]
+            if type(x) in PLAIN:
+                fits = x.dtype is dtype and x.shape == shape and x.is_contiguous()
+                if not fits or not x.is_cpu or x.is_neg():
+                    return None
+                starts.append(x.data_ptr())
+            elif number is not None and not shape and type(x) is number[0]:
+                kept.append(number[1](x))
+                starts.append(ctypes.addressof(kept[-1]))
+            else:
+                return None
+        if self.changed and self.overlaps(starts):
+            return None
+        made = [new_tensor(*rows) for rows in self.outputs]
+        starts += [x.data_ptr() for x in made]
+        if not all(starts):  # nothing in them
+            return None
+        self.variant.instance.run_at(starts)
+        if self.changed:
+            self.change(args, made)
+        return made if self.results_are_outputs else self.chosen(args, made)
+
+    def chosen(self, args: Sequence[Any], made: Sequence[torch.Tensor]) -> list[Any]:
+        return [
+            made[what] if not kind
+            else made[what].item() if kind == "number"
+            else args[what] if kind == "argument" else what
+            for kind, what in self.results
+        ]  # fmt: skip
+
+    def overlaps(self, starts: Sequence[int]) -> bool:
+        spans = [(x, x + n) for x, n in zip(starts, self.sizes, strict=True)]
+        read = [s for i, s in enumerate(spans) if i not in self.changed]
+        return overlap([spans[i] for i in self.changed], read)
+
+    def change(self, args: Sequence[Any], made: Sequence[torch.Tensor]) -> None:
+        """What is changed in place becomes what was computed for it."""
+        with torch.no_grad():
+            for number, output in self.changed.items():
+                args[self.inputs[number][0]].copy_(made[output])
+
+
+def dtype_of(tensor: Tensor) -> torch.dtype:
+    return torch_view(np.empty(0, tensor.element.dtype)).dtype
+
+
+def rows_of(tensor: Tensor) -> Rows:
+    strides = [prod(tensor.shape[axis + 1 :]) for axis in range(len(tensor.shape))]
+    return tuple(tensor.shape), tuple(strides), dtype_of(tensor)
+
+
+def direct_call(
+    program: Program, imported: Imported, places: Mapping[str, int],
+    arrays: Mapping[str, object],
+) -> DirectCall | None:  # fmt: skip
+    """For arguments of the same shapes; None where their values decide about more."""
+    variant = program.known_variant(arrays)
+    if variant is None or set(variant.inputs) - places.keys():
+        return None
+    return DirectCall(variant, imported, places)
