@@ -15,7 +15,7 @@ from torch import fx  # pyright: ignore[reportMissingImports]
 from nanoloom.cache import Cache
 from nanoloom.errors import InputError
 from nanoloom.frontend.torch.element_types import numpy_view, torch_view
-from nanoloom.frontend.torch.exported import Imported, Importer
+from nanoloom.frontend.torch.exported import Imported, Importer, attribute
 from nanoloom.options import CompileOptions, options_with
 from nanoloom.program import Program
 from nanoloom.runtime.threads import thread_count
@@ -194,13 +194,6 @@ def import_graph(
         importer.imported.mutated[place] = importer.output(value, f"{node.name}.new")
     results(importer, graph, holders, changed)
     return importer.imported
-
-
-def attribute(importer: Importer, owner: fx.GraphModule, node: fx.Node) -> Any:
-    found: Any = owner
-    for name in str(node.target).split("."):
-        found = getattr(found, name)
-    return importer.weight(found, str(node.target))
 
 
 def results(

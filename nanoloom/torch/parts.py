@@ -9,6 +9,9 @@ from typing import Any
 import onnx_ir as ir
 import torch  # pyright: ignore[reportMissingImports]
 from torch import fx  # pyright: ignore[reportMissingImports]
+from torch._ops import (  # pyright: ignore[reportMissingImports]
+    HigherOrderOperator,
+)
 from torch.fx.passes.infra.partitioner import (  # pyright: ignore[reportMissingImports]
     CapabilityBasedPartitioner,
 )
@@ -43,6 +46,7 @@ def compiled_parts(
         return Guarded(whole, traced, settings.whole)
     if settings.whole:
         raise next(iter(refused.values()))
+    refused = graphs_inside(traced) | refused
     for node, error in refused.items():
         report(error, bytes_across(node))
     return divided(traced, static, settings, set(refused))
@@ -104,6 +108,16 @@ def refusals(traced: fx.GraphModule) -> dict[fx.Node, Unsupported]:
         nodes = [n for n in traced.graph.nodes if n.op == "call_function"]
         return {n: found.get(n, refusal(n, error)) for n in nodes}
     return found
+
+
+def graphs_inside(traced: fx.GraphModule) -> dict[fx.Node, Unsupported]:
+    """Conditions and loops: a part that is divided from others cannot be given them."""
+    reason = "has a graph inside, and other operators stay with torch"
+    return {
+        n: Unsupported(reason, where=where(n))
+        for n in traced.graph.nodes
+        if isinstance(n.target, HigherOrderOperator)
+    }
 
 
 def refusal(node: fx.Node, error: Unsupported) -> Unsupported:

@@ -90,8 +90,13 @@ class Call:
         if isinstance(argument, NUMBERS) and not isinstance(argument, fx.Node):
             return self._number(argument, dtype or self.dtype)
         value = self.values[argument]  # type: ignore[index]
-        if isinstance(value, int | float | bool):
-            return self._number(value, dtype or self.dtype)
+        return self.of_value(value, dtype or self.dtype if is_number(value) else dtype)
+
+    def of_value(self, value: Any, dtype: ir.DataType | None) -> ir.Value:
+        """A number as a constant of a type; a value, cast where a type is wanted."""
+        if is_number(value):
+            assert dtype is not None
+            return self._number(value, dtype)
         return self.w.cast(value, dtype) if dtype is not None else value
 
     def _number(self, number: Any, dtype: ir.DataType) -> ir.Value:
@@ -146,6 +151,10 @@ class Call:
         if len(known) < len(each):
             raise self.refuse(f"has a {name} that is computed: {given}")
         return known * count if len(known) == 1 and count else known
+
+
+def is_number(value: object) -> bool:
+    return isinstance(value, int | float | bool)
 
 
 def fake_of(argument: Any) -> Any:

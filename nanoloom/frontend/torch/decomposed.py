@@ -95,7 +95,9 @@ def inlined(made: fx.GraphModule, given: list[Any], importer: GraphImporter) -> 
             if node.op == "placeholder":
                 own[node] = next(values)
             elif node.op == "get_attr":
-                own[node] = importer.constant(getattr(made, str(node.target)))
+                held = getattr(made, str(node.target))
+                is_graph = isinstance(held, fx.GraphModule)
+                own[node] = held if is_graph else importer.constant(held)
             elif node.op == "call_function":
                 own[node] = importer.value(node)
         (output,) = (n for n in made.graph.nodes if n.op == "output")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import onnx_ir as ir
@@ -168,7 +169,7 @@ def import_exported(
             kind = spec.kind.name.lower().replace("_", " ")
             raise Unsupported(f"is a {kind}", where=f"input {node.name}")
     importer.inputs(given)
-    importer.nodes.run(graph.nodes, lambda node: attribute(importer, exported, node))
+    importer.nodes.run(graph.nodes, partial(attribute, importer, exported.graph_module))
     outputs(importer, exported, numbers)
     return importer.imported
 
@@ -192,17 +193,14 @@ def held(exported: ExportedProgram, target: str) -> torch.Tensor:
     return exported.constants[target]
 
 
-def attribute(importer: Importer, exported: ExportedProgram, node: fx.Node) -> Any:
-    found: Any = exported.graph_module
+def attribute(importer: Importer, owner: fx.GraphModule, node: fx.Node) -> Any:
+    """A tensor that a graph holds as a weight; a graph inside of it as it is."""
+    found: Any = owner
     for name in str(node.target).split("."):
         found = getattr(found, name)
-    if isinstance(found, torch.Tensor):
-        return importer.weight(found, str(node.target))
-    raise Unsupported(
-        "has a graph inside, as of torch.cond or a loop",
-        where=f"node {node.name}",
-        hint='compile it with via="onnx"',
-    )
+    if isinstance(found, fx.GraphModule):
+        return found
+    return importer.weight(found, str(node.target))
 
 
 def outputs(

@@ -11,8 +11,12 @@ from typing import Any
 import onnx_ir as ir
 import torch  # pyright: ignore[reportMissingImports]
 from torch import fx  # pyright: ignore[reportMissingImports]
+from torch._ops import (  # pyright: ignore[reportMissingImports]
+    HigherOrderOperator,
+)
 
 from nanoloom.errors import Error, Unsupported
+from nanoloom.frontend.torch import control_flow
 from nanoloom.frontend.torch.call import Call, fake_of
 from nanoloom.frontend.torch.decomposed import decomposed
 from nanoloom.frontend.torch.element_types import element_type, numpy_view
@@ -84,6 +88,10 @@ class GraphImporter:
             return None
         if isinstance(made.out, SYMBOLIC) or is_number(node):
             return self._number(made)
+        if isinstance(target, HigherOrderOperator):
+            if (inside := control_flow.OPERATORS.get(name_of(target))) is None:
+                raise made.refuse(f"{target} is not known")
+            return inside(made, self)
         return self._by_operator(made)
 
     def _by_operator(self, call: Call) -> Any:

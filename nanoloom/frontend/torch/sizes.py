@@ -72,6 +72,14 @@ class Sizes:
         """A size that is a value of its own: an input, or computed of data."""
         self._made.setdefault(expression(size), value)
 
+    def computed(self) -> dict[Expr, ir.Value]:
+        """The sizes that are values by now."""
+        return dict(self._made)
+
+    def forget(self, but: dict[Expr, ir.Value]) -> None:
+        """All that was computed since `computed` gave these."""
+        self._made = but
+
     # ---- values
 
     def of(self, size: int | torch.SymInt, where: str = "") -> int | ir.Value:

@@ -16,10 +16,14 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class Writer:
-    """A graph that grows.  Constants of equal bytes are one initializer."""
+    """A graph that grows.  Constants of equal bytes are one initializer.
+
+    graph: that nodes go to, which may lie in a node of `root`, where weights are.
+    """
 
     def __init__(self, name: str) -> None:
         self.graph = ir.Graph([], [], nodes=[], name=name, opset_imports={"": OPSET})
+        self.root = self.graph
         self.place = ""  # the node that is imported: part of the names
         self._names: dict[str, int] = {}
         self._constants: dict[tuple[str, tuple[int, ...], bytes], ir.Value] = {}
@@ -80,7 +84,7 @@ class Writer:
         shape = ir.Shape(tensor.shape.numpy())
         kind = ir.TensorType(tensor.dtype)
         value = ir.Value(name=called, shape=shape, type=kind, const_value=tensor)
-        self.graph.register_initializer(value)
+        self.root.register_initializer(value)
         return value
 
     def input(

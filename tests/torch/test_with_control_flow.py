@@ -1,0 +1,106 @@
+"""Conditions and loops: graphs inside of a graph of torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch  # pyright: ignore[reportMissingImports]
+from torch import nn  # pyright: ignore[reportMissingImports]
+from torch._higher_order_ops import (  # pyright: ignore[reportMissingImports]
+    scan,
+    while_loop,
+)
+
+import nanoloom
+from nanoloom.errors import ModelWarning
+from nanoloom.torch.backend import nanoloom as backend
+
+ROWS = torch.export.Dim("rows")
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> None:
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+
+
+class Choice(nn.Module):
+    """A condition in a condition, with weights in its branches; a loop behind it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x: Any, n: Any) -> Any:
+        def inner(y: Any) -> Any:
+            return torch.cond(y.sum() > 4, torch.tanh, lambda z: z.clone(), (y,))
+
+        y = torch.cond(
+            x.mean() > 0, self.a, lambda z: inner(torch.relu(self.b(z)) + 1), (x,)
+        )
+        zero = torch.zeros((), dtype=torch.int64)
+        return while_loop(
+            lambda i, y: i < n, lambda i, y: (i + 1, y * 0.5 + i), (zero, y)
+        )
+
+
+class Sums(nn.Module):
+    """A recurrence from the last row to the first, of a state and rows of results."""
+
+    def forward(self, x: Any, h: Any) -> Any:
+        def step(state: Any, row: Any) -> Any:
+            state = torch.tanh(state + row)
+            return state, (state * 2, row.sum(-1))
+
+        return scan(step, h, x, dim=0, reverse=True)
+
+
+def same(found: Any, wanted: Any) -> bool:
+    leaves = torch.utils._pytree.tree_leaves
+    return all(
+        a.shape == b.shape and torch.allclose(a, b, atol=1e-5)
+        for a, b in zip(leaves(found), leaves(wanted), strict=True)
+    )
+
+
+def test_conditions_and_loops(tmp_path: Path) -> None:
+    module, example = Choice().eval(), (torch.randn(3, 4), torch.tensor(5))
+    program = nanoloom.compile(
+        module, example, dynamic_shapes=({0: ROWS}, None), cache=tmp_path, threads=1
+    )
+    taken: set[bool] = set()
+    with torch.no_grad():
+        for rows, trips in ((3, 0), (1, 1), (5, 4), (2, 7), (1, 2)):
+            for sign in (-1, 1):
+                x, n = torch.rand(rows, 4) * sign * rows, torch.tensor(trips)
+                assert same(program(x, n), module(x, n))
+                taken.add(bool(x.mean() > 0))
+    assert taken == {False, True}
+
+
+def test_a_scan(tmp_path: Path) -> None:
+    module, x, h = Sums(), torch.randn(6, 3, 4), torch.randn(3, 4)
+    program = nanoloom.compile(module, (x, h), cache=tmp_path, threads=1)
+    assert same(program(x, h), module(x, h))
+    assert not same(program(x, h + 1), module(x, h))
+
+
+class Mixed(nn.Module):
+    def forward(self, x: Any) -> Any:
+        y = torch.cond(x.sum() > 0, torch.tanh, torch.relu, (x,))
+        return y * torch.linalg.eigvals(x).abs().sum()
+
+
+def test_with_torch_compile(tmp_path: Path) -> None:
+    options = {"cache": tmp_path, "threads": 1}
+    module, x = Choice().eval(), torch.randn(3, 4)
+    n = torch.tensor(3)
+    fast = torch.compile(module, backend=backend, fullgraph=True, options=options)
+    with torch.no_grad():
+        assert same(fast(x, n), module(x, n))
+        mixed = torch.compile(Mixed(), backend=backend, options=options)
+        with pytest.warns(ModelWarning, match="has a graph inside"):
+            made = mixed(x[:, :3])
+        assert torch.allclose(made, Mixed()(x[:, :3]), rtol=1e-4)
