@@ -114,26 +114,14 @@ class Program(CallableProgram, Explainable):
             self.variants.get(last.name)  # it was used until now
         arrays = self.checked(inputs)
         found = self.variant(arrays)
-        self._last = found if self._is_known_by_shapes(found, arrays) else None
+        self._last = found if self.is_known_by_shapes(found, arrays) else None
         return grouped(found(arrays, into=into), self.outputs)
 
-    def _is_known_by_shapes(self, found: Variant, arrays: Mapping[str, Array]) -> bool:
+    def is_known_by_shapes(self, found: Variant, arrays: Mapping[str, Array]) -> bool:
         """Whether arrays of the same shapes are a variant's, with outputs as it has."""
         given = tuple([(name, array.shape) for name, array in arrays.items()])
         alike = {x.name for x in self.outputs} <= set(found.outputs)
         return alike and self._deciding.get(given) == ()
-
-    def known_variant(self, inputs: Mapping[str, object]) -> Variant | None:
-        """What runs for all arrays of these shapes, and gives each output as it is.
-
-        None where values of inputs decide about more, or outputs are cut to size.
-        """
-        if self._has_texts:
-            return None
-        arrays = self.checked(inputs)
-        found = self.variant(arrays)
-        known = type(found) is Variant and self._is_known_by_shapes(found, arrays)
-        return found if known and not found.counted else None
 
     def checked(self, inputs: Mapping[str, object]) -> dict[str, Array]:
         """The arrays; a name that they give several sizes is several ones from now."""

@@ -117,7 +117,11 @@ def direct_call(
     arrays: Mapping[str, object],
 ) -> DirectCall | None:  # fmt: skip
     """For arguments of the same shapes; None where their values decide about more."""
-    variant = program.known_variant(arrays)
-    if variant is None or set(variant.inputs) - places.keys():
+    given = program.checked(arrays)
+    variant = program.variant(given)
+    plain = type(variant) is Variant and not variant.counted
+    if not plain or not program.is_known_by_shapes(variant, given):
+        return None
+    if set(variant.inputs) - places.keys():
         return None
     return DirectCall(variant, imported, places)

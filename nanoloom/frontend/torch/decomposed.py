@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import torch  # pyright: ignore[reportMissingImports]
@@ -36,6 +37,9 @@ def rule_for(target: Any) -> Any:
     """How torch computes an operator with others; None where it has none."""
     if target.namespace == "prims":
         return getattr(target, "impl_aten", None)
+    if target.namespace == "quantized_decomposed":  # where it comes from, it is loaded
+        module = import_module("torch.ao.quantization.fx._decomposed")
+        return getattr(module, target.name().partition("::")[2].replace(".", "_"), None)
     if rule := table().get(target):
         return rule
     composite = torch._C.DispatchKey.CompositeImplicitAutograd

@@ -19,6 +19,7 @@ from nanoloom.frontend.torch import (
     movement,
     normalizations,
     products,
+    quantized,
     recurrences,
     reductions,
     windows,
@@ -33,11 +34,10 @@ FAMILIES = (
 OPERATORS: dict[str, Operator] = {
     name: function for family in FAMILIES for name, function in family.OPERATORS.items()
 }
+NAMESPACES = {"aten": OPERATORS, "quantized_decomposed": quantized.OPERATORS}
 
 
 def operator_for(target: Any) -> Operator | None:
     """The function of an overload; None for one that is not known here."""
     namespace, _, name = getattr(target, "name", str)().partition("::")
-    if namespace != "aten":
-        return None
-    return OPERATORS.get(name.partition(".")[0])
+    return NAMESPACES.get(namespace, {}).get(name.partition(".")[0])
