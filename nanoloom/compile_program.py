@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from nanoloom.cache import Cache
 from nanoloom.errors import DataDependent, InputError, public
-from nanoloom.fork_lock import between_compiler_calls
 from nanoloom.frontend.torch.given import is_exported, is_module
-from nanoloom.graph.own_code import Arrays
 from nanoloom.list_program import ListProgram
 from nanoloom.options import CompileOptions, Precision, options_with
 from nanoloom.program import Program
 from nanoloom.runtime.threads import thread_count
 from nanoloom.source import source_of
-from nanoloom.target.cached_host import host
 
 if TYPE_CHECKING:
     from nanoloom.report import Report
@@ -135,17 +132,3 @@ def prepare(program: Program) -> None:
     except DataDependent:
         if not program.inputs:
             raise
-
-
-def run_once(model: object, feeds: Arrays) -> Arrays:
-    """What a model gives for its inputs on this machine: constants of other models."""
-    with between_compiler_calls():
-        store = cache_of_process()
-        options = CompileOptions(host(store))
-        program = built(options, store, 1, {}, model)
-        return program(feeds)
-
-
-@lru_cache(maxsize=1)
-def cache_of_process() -> Cache:
-    return Cache.temporary()

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
 import onnx_ir
@@ -34,6 +35,7 @@ from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.stage import LinalgModule, lower
 from nanoloom.options import CompileOptions
 from nanoloom.report import Report
+from nanoloom.run_constant import run_once
 from nanoloom.runtime.threads import default_threads
 from nanoloom.schedule.choose import choose
 from nanoloom.schedule.language import Schedule
@@ -179,6 +181,7 @@ def optimized(
         unmoved=options.encoder_caches,
         alike=alike,
         fuses=options.target.fuses,
+        run_model=partial(run_once, compile_model),
     )
 
 

@@ -47,6 +47,7 @@ ORDER = (
     "runtime",
     "workers",
     "search",
+    "run_constant",
     "compiler",
     "compile_open",
     "emit",

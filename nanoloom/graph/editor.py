@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from nanoloom.graph.derived_constants import DerivedTensor, derived, weight_of
 from nanoloom.graph.types import shape_of
-from nanoloom.graph.unique_names import unnamed
+from nanoloom.graph.unique_names import name_for_now
 from nanoloom.weights.derivations import Reshaped, Transposed
 
 
@@ -72,7 +72,7 @@ class GraphEditor:
         """A new node's outputs; outputs: the shape of each, and one of its type."""
         for number, (shape, like) in enumerate(outputs):
             value = node.outputs[number]
-            value.name = unnamed(node, value)
+            name_for_now(self.graph, node, value)
             value.shape, value.type = ir.Shape(shape), like.type
         self.graph.insert_before(before, node)
         return node.outputs

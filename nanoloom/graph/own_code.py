@@ -1,17 +1,17 @@
 """Constants that nanoloom's own code computes, once, while a model is compiled.
 
 ONNX's reference does not compute every operator as the code does (folding.py).  A node
-of another one, whose inputs are known, is a model of its own, which is compiled for
-this machine and runs once.  It is right for every operator that has code, and takes a
-tenth of a second or more: those that fold otherwise come first.
+of another one, whose inputs are known, is a model of its own, which is compiled and
+runs once, by what the stage is handed (run_constant.py).  It is right for every
+operator that has code, and takes a tenth of a second or more: those that fold otherwise
+come first.
 """
 
 from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
-from importlib import import_module
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import TypeAlias
 
@@ -27,6 +27,8 @@ from nanoloom.graph.operator_specs import named
 from nanoloom.graph.types import is_static, shape_of
 
 Arrays: TypeAlias = Mapping[str, np.ndarray]
+# What a model gives for its inputs; Error where it is refused.
+Run: TypeAlias = Callable[[onnx.ModelProto, Arrays], Arrays]
 MOST = 1 << 22  # elements of a constant, which is kept in memory
 # Other numbers at each node, or at each run, are none of a constant's.
 RANDOM = named(lambda spec: spec.is_random)
@@ -55,17 +57,19 @@ def known_arrays(node: ir.Node) -> dict[int, ir.TensorProtocol]:
 
 
 def fold(
-    node: ir.Node, opsets: dict[str, int]
+    node: ir.Node, opsets: dict[str, int], run: Run
 ) -> list[ir.TensorProtocol | None] | None:
     """The constants that a computable node gives; None where its code refuses them."""
-    arrays = COMPUTED.of(asked(node, opsets), lambda: computed(node, opsets))
+    arrays = COMPUTED.of(asked(node, opsets), lambda: computed(node, opsets, run))
     if arrays is None:
         return None
     rest = iter(arrays)
     return [ir.Tensor(next(rest)) if out.name else None for out in node.outputs]
 
 
-def computed(node: ir.Node, opsets: dict[str, int]) -> Sequence[np.ndarray] | None:
+def computed(
+    node: ir.Node, opsets: dict[str, int], run: Run
+) -> Sequence[np.ndarray] | None:
     """What a program of the node alone gives: its first input is the program's.
 
     The others are its constants, of which some must be known.
@@ -88,18 +92,12 @@ def computed(node: ir.Node, opsets: dict[str, int]) -> Sequence[np.ndarray] | No
     _running.node = node
     try:
         with warnings.catch_warnings(action="ignore"):
-            made = compiled(model, {f"x{first}": tensors[first].numpy()})
+            made = run(model, {f"x{first}": tensors[first].numpy()})
     except Error:  # refused, or out of range: the model's program says so itself
         return None
     finally:
         _running.node = None
     return [np.array(made[x.name]) for x in model.graph.output]
-
-
-def compiled(model: onnx.ModelProto, feeds: Arrays) -> Arrays:
-    """What a program gives.  Who makes it comes behind this stage: it goes by name."""
-    made: Arrays = import_module("nanoloom.compile_program").run_once(model, feeds)
-    return made
 
 
 def describe(

@@ -47,7 +47,8 @@ class Propagation:
     names: what is taken in the graph and its bodies.  kept: names of values that are
     computed when the program runs, even if their inputs are constants.  decided: gets
     what shapes that depend on data go by.  contradictions: gets declared shapes that
-    are not what nodes make.
+    are not what nodes make.  run_model: of one node, for constants that ONNX's
+    reference cannot compute; None to leave such nodes to the program.
     """
 
     direct: Set[str]
@@ -56,6 +57,7 @@ class Propagation:
     kept: Set[str] = field(default=frozenset(), kw_only=True)
     decided: Decisions = field(default_factory=Decisions, kw_only=True)
     contradictions: Contradictions = field(default_factory=Contradictions, kw_only=True)
+    run_model: own_code.Run | None = field(default=None, kw_only=True)
 
     def run(self, graph: ir.Graph) -> None:
         for node in graph:  # nodes inserted after the current one are visited too
@@ -125,11 +127,11 @@ class Propagation:
 
     def computed(self, node: ir.Node) -> list[ir.TensorProtocol | None] | None:
         """The outputs of a node of constants, by its own code."""
-        if operator_name(node) not in self.direct or not self.is_known(node):
+        if self.run_model is None or operator_name(node) not in self.direct:
             return None
-        return (
-            own_code.fold(node, self.opsets) if own_code.is_computable(node) else None
-        )
+        if not self.is_known(node) or not own_code.is_computable(node):
+            return None
+        return own_code.fold(node, self.opsets, self.run_model)
 
     def is_foldable(self, node: ir.Node) -> bool:
         if not agrees(node) or not self.is_known(node):

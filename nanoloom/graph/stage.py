@@ -31,6 +31,7 @@ from nanoloom.graph.layout import channels_last
 from nanoloom.graph.linear_operations import AVERAGES, reorder_linear
 from nanoloom.graph.lookup_tables import compute_bytes
 from nanoloom.graph.nchw_int8_conv import keep_nchw_int8
+from nanoloom.graph.own_code import Run
 from nanoloom.graph.propagate import Propagation
 from nanoloom.graph.reshape_products import (
     FOLLOW_PRODUCTS,
@@ -82,6 +83,7 @@ def optimize(
     unmoved: Pairs = (),
     alike: SharedDecisions | None = None,
     fuses: bool = False,
+    run_model: Run | None = None,
 ) -> ir.Model:
     """Simplify a model in place.
 
@@ -90,11 +92,12 @@ def optimize(
     bytes.  rewrite: of a strategy, which wants operands to lie otherwise.  kept: values
     that sizes decide about at run time; or None.  caches, unmoved, starts: what is kept
     between calls (keep_in_place).  alike: the samples of sizes that this model is one
-    of.  fuses: the target has f32 multiply-adds.
+    of.  fuses: the target has f32 multiply-adds.  run_model: for constants that ONNX's
+    reference cannot compute; without it they are computed by the program.
     """
     opsets = dict(model.opset_imports)
     names = unique_names(model.graph)
-    propagate(model, direct, names, kept, alike)
+    propagate(model, direct, names, kept, alike, run_model)
     publish(model.graph, names)
     passes.RemoveUnusedNodesPass()(model)
     require_known_operators(model.graph, direct, opsets)
@@ -136,6 +139,7 @@ def propagate(
     names: Names,
     kept: Set[str] | None,
     alike: SharedDecisions | None,
+    run_model: Run | None,
 ) -> None:
     """Shapes and constants through the graph; what is given is as for `optimize`."""
     given = None if alike is None else alike.ways
@@ -149,6 +153,7 @@ def propagate(
         kept=kept or frozenset(),
         decided=decided,
         contradictions=contradictions,
+        run_model=run_model,
     )
     with naming_unknown(model, direct):
         walk.run(model.graph)

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
+PROVISIONAL = "nanoloom.provisional"  # how many values were made before, of a graph
+
 
 @dataclass(frozen=True)
 class Names:
@@ -86,9 +88,11 @@ def rename(graph: ir.Graph, names: Names, prefix: str = "") -> None:
             rename(body, names, prefix)
 
 
-def unnamed(node: ir.Node, value: ir.Value) -> str:
-    """What a value is called that a pass makes, until `name_made`."""
-    return f"{node.name}_{id(value):x}"
+def name_for_now(graph: ir.Graph, node: ir.Node, value: ir.Value) -> None:
+    """Name a value that a pass makes, until `name_made`: its node's and a number."""
+    count = int(graph.meta.get(PROVISIONAL, 0)) + 1
+    graph.meta[PROVISIONAL], value.meta[PROVISIONAL] = count, count
+    value.name = f"{node.name}#{count}"
 
 
 def name_made(graph: ir.Graph) -> None:
@@ -98,7 +102,8 @@ def name_made(graph: ir.Graph) -> None:
     taken = {value.name for value in (*values, *others) if value.name}
     for node in graph:
         for value in node.outputs:
-            if value.name == unnamed(node, value):
+            count = value.meta.pop(PROVISIONAL, None)
+            if value.name == f"{node.name}#{count}":
                 value.name = fresh(node.name or node.op_type, taken)
 
 

@@ -10,11 +10,13 @@ import onnx
 import pytest
 
 import nanoloom
+from nanoloom import compiler, run_constant
 from nanoloom.cache import Cache
 from nanoloom.errors import Error
 from nanoloom.graph import own_code
 from nanoloom.graph.folding import EXACT, ROUNDED
 from nanoloom.graph.own_evaluation import RULES
+from nanoloom.target import by_name
 from tests.fuzz.recipes.table import RECIPES
 from tests.graph import sweep
 from tests.linalg.single import model_of
@@ -40,13 +42,13 @@ CASES: dict[str, tuple[list[Any], dict[str, Any], int]] = {
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The operators that run while compiling, from now on."""
     ran: list[str] = []
-    real = own_code.compiled
+    real = compiler.run_once
 
-    def compiled(model: Any, feeds: Any) -> Any:
+    def run_once(compile_model: Any, model: Any, feeds: Any) -> Any:
         ran.append(model.graph.node[0].op_type)
-        return real(model, feeds)
+        return real(compile_model, model, feeds)
 
-    monkeypatch.setattr(own_code, "compiled", compiled)
+    monkeypatch.setattr(compiler, "run_once", run_once)
     monkeypatch.setattr(own_code, "COMPUTED", type(own_code.COMPUTED)())
     return ran
 
@@ -121,3 +123,22 @@ def test_an_index_out_of_range_is_refused_as_before(tmp_path: Path) -> None:
     model, feeds = model_of("SoftmaxCrossEntropyLoss", inputs, {}, constants=[0, 1])
     with pytest.raises(Error, match="target"):
         nanoloom.compile(model, cache=Cache(tmp_path), threads=1)(feeds)
+
+
+def test_constants_do_not_depend_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever CPU compiles, its instructions do not decide how sums are rounded."""
+    taken: list[str] = []
+    inputs, attributes, _ = CASES["ConvTranspose"]
+    model, feeds = model_of("ConvTranspose", inputs, attributes, constants=[1])
+
+    def compiled(given: Any, options: Any, *rest: Any) -> Any:
+        taken.append(options.target.name)
+        return compiler.compile_model(given, options, *rest)
+
+    found = [
+        run_constant.run_once(compiled, model, feeds)["y0"].tobytes()
+        for name in ("x86-64-v2", "x86-64-v3")
+        if not monkeypatch.setattr(run_constant, "host", lambda _, n=name: by_name(n))
+    ]
+    assert taken == ["x86-64-v1"] * 2
+    assert found[0] == found[1]
