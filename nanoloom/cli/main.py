@@ -24,6 +24,7 @@ from nanoloom.cli import (
     profile,
     quantize,
     run,
+    score,
     targets,
     verify,
 )
@@ -50,6 +51,7 @@ VERBS = (
     Verb("bench", bench.bench, bench.EXAMPLE),
     Verb("profile", profile.profile, profile.EXAMPLE),
     Verb("explain", explain.explain, explain.EXAMPLE),
+    Verb("score", score.score, score.EXAMPLE),
     Verb("quantize", quantize.quantize, quantize.EXAMPLE),
     Verb("operators", operators.operators, operators.EXAMPLE),
     Verb("targets", targets.targets, targets.EXAMPLE),

@@ -20,11 +20,15 @@ EXACT_BITS = {"float16": 11, "float32": 24, "float64": 53}
 
 @dataclass
 class Rows:
-    """The inputs of a table's rows.  refused: why a row cannot be scored, by number."""
+    """The inputs of a table's rows.  refused: why a row cannot be scored, by number.
+
+    first: what the first row is called in messages.
+    """
 
     count: int
     columns: dict[str, Column]
     refused: dict[int, str] = field(default_factory=dict[int, str])
+    first: int = 0
 
     def good(self) -> Array:
         """Numbers of the rows that can be scored, in their order."""

@@ -67,7 +67,8 @@ def score(
     pieces = [x for found in mapped(piece, list(cut)) for x in found]
     if refused and not settings.in_column:
         first = min(refused)
-        raise InputError(f"row {first}: {refused[first]}", hint=ROWS_HINT)
+        where = f"row {rows.first + first}"
+        raise InputError(refused[first], where=where, hint=ROWS_HINT)
     columns = {
         output.name: in_order(output, model.row(output), pieces, rows.count)
         for output in model.chosen(settings.outputs)

@@ -123,9 +123,12 @@ class Scorer:
         Raises InputError for columns that no input takes, and, unless errors are a
         column, for the first row that cannot be scored.
         """
-        if isinstance(table, Mapping):
-            return self._arrays(table)
-        return self.tables.scored(table, self._score)
+        return self._arrays(table) if isinstance(table, Mapping) else self.scored(table)
+
+    @public
+    def scored(self, table: Any, first: int = 0) -> Any:
+        """The same for Arrow and pandas.  first: what its first row is called."""
+        return self.tables.scored(table, self._score, first)
 
     def _arrays(self, given: Mapping[str, Any]) -> dict[str, Any]:
         from nanoloom.scoring.array_tables import kept, rows_of

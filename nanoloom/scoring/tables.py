@@ -46,12 +46,12 @@ class Tables:
                 reason = f"the table has no column {name!r}"
                 raise InputError(reason, where="keep", hint=hint)
 
-    def scored(self, table: Any, score: Score) -> Any:
+    def scored(self, table: Any, score: Score, first: int = 0) -> Any:
         """The result in the form of the table.  Raises InputError for no table."""
         if isinstance(table, pa.Table | pa.RecordBatch):
-            return self._arrow(table, score)
+            return self._arrow(table, score, first)
         if hasattr(table, "to_numpy") and hasattr(table, "columns"):
-            made = self._arrow(of_frame(table), score).to_pandas()
+            made = self._arrow(of_frame(table), score, first).to_pandas()
             made.index = table.index
             return made
         raise InputError(
@@ -60,13 +60,14 @@ class Tables:
             hint="give Arrow's Table or RecordBatch, a DataFrame, or a dict of arrays",
         )
 
-    def _arrow(self, table: Any, score: Score) -> Any:
+    def _arrow(self, table: Any, score: Score, first: int) -> Any:
         schema = self.schema(table.schema)
 
         def column(name: str) -> tuple[Column, Array]:
             return column_of(table.column(name), f"column {name}")
 
         rows = bound(table.schema.names, column, self.model, self.settings)
+        rows.first = first
         made = score(rows)
         columns = [table.column(name) for name in self.settings.keep]
         valid = made.valid()

@@ -16,6 +16,7 @@ from nanoloom.interface.interface import Interface
 from nanoloom.loaded import Loaded
 from nanoloom.quantization.quantize import Quantized
 from nanoloom.quantization.report import LayerReport, QuantizationReport
+from nanoloom.scoring import Scorer
 from nanoloom.sessions.session import Session
 
 HEAD = """\
@@ -31,6 +32,7 @@ PAGE = {
     "Compiling": [nanoloom.compile, nanoloom.Program, Interface],
     "Quantizing": [nanoloom.quantize, Quantized, QuantizationReport, LayerReport],
     "Saved programs": [nanoloom.load, Loaded],
+    "Tables": [Scorer],
     "Keys and values that stay": [Session],
     "Explaining and profiling": [
         report.Explanation,
@@ -72,6 +74,7 @@ METHODS = {
     Quantized: ("save",),
     Loaded: ("__call__", "run", "run_async", "session"),
     report.Explanation: ("to_dict", "from_json"),
+    Scorer: ("__call__", "schema"),
     Session: ("__call__", "rewind", "reset", "start", "past"),
     Cache: ("__init__", "temporary"),
 }

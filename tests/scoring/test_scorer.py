@@ -13,8 +13,8 @@ from onnx.reference import ReferenceEvaluator
 
 import nanoloom
 from nanoloom.errors import Error, InputError, Unsupported
+from nanoloom.scoring import Scorer
 from nanoloom.scoring.place import require_level
-from nanoloom.scoring.scorer import Scorer
 from nanoloom.target import by_name
 from tests.scoring import models
 from tests.scoring.models import numbers
