@@ -12,6 +12,8 @@ from nanoloom.cli import options as words
 from nanoloom.cli.failures import DONE, say
 
 if TYPE_CHECKING:
+    from nanoloom.cli.progress import Watch
+    from nanoloom.scoring import Scorer
     from nanoloom.scoring.parquet import Report
 
 EXAMPLE = "Example: nanoloom score model.onnx rows.parquet -o scores.parquet --keep id"
@@ -128,15 +130,20 @@ def score(
             threads=threads,
             cache=cache,
         )
-        scorer.tables  # noqa: B018 - says that pyarrow is missing
-        from nanoloom.scoring.parquet import score_file
-
-        def advance(done: int, total: int) -> None:
-            watch.say("scoring rows", done, total)
-
-        report = score_file(scorer, given, output, advance)
+        report = scored(scorer, given, output, watch)
     tell(report, output, as_json=json)
     return DONE
+
+
+def scored(scorer: Scorer, given: Path, output: Path, watch: Watch) -> Report:
+    """The file, with a bar.  Raises Error without pyarrow."""
+    scorer.tables  # noqa: B018 - says so
+    from nanoloom.scoring.parquet import score_file
+
+    def advance(done: int, total: int) -> None:
+        watch.say("scoring rows", done, total)
+
+    return score_file(scorer, given, output, advance)
 
 
 def require_different(given: Path, output: Path) -> None:
