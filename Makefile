@@ -37,7 +37,7 @@ torch: .venv/torch.stamp ## the tests of PyTorch's modules; installs PyTorch
 # What asks for the CPU below it, held to lesser ones.
 levels: .venv/run.stamp qemu ## the tests that ask for the host, held to x86-64-v2, v3, v4
 	for level in x86-64-v2 x86-64-v3 x86-64-v4; do \
-	NANOLOOM_HOST=$$level $(MAKE) test TESTS='tests/vector tests/linalg tests/kernels \
+	NANOLOOM_HOST=$$level $(MAKE) test TESTS='tests/vector tests/linalg tests/fusion tests/kernels \
 	tests/runtime tests/models' || exit; done
 
 # Programs for other CPUs are tested under emulation, the CMake package by cmake.  Without

@@ -29,10 +29,10 @@ from benchmarks.arguments import add_race, parser_of
 from benchmarks.decoder_model import TINY, Decoder
 from benchmarks.decoder_peers import PEERS, Decoding
 from benchmarks.show import Progress, print_sheet
+from nanoloom.api.sessions.session import Session
 from nanoloom.cache import Cache
 from nanoloom.compiler import Report
 from nanoloom.errors import Error
-from nanoloom.sessions.session import Session
 from nanoloom.target.host import host
 from nanoloom.target.peaks import measure
 from nanoloom_papers.reproduce.tables import NAMES, Sheet

@@ -23,11 +23,11 @@ from nanoloom.errors import (
 )
 
 if TYPE_CHECKING:
+    from nanoloom.api.loaded import load
+    from nanoloom.api.program import Program
     from nanoloom.compile_program import compile
     from nanoloom.custom_operators import operator
-    from nanoloom.loaded import load
     from nanoloom.notation import computation
-    from nanoloom.program import Program
     from nanoloom.quantization.quantize import quantize
 
 __version__ = "0.1.0"
@@ -49,10 +49,10 @@ __all__ = [
 
 # What brings numpy with it is imported when it is used.
 _HOMES = {
-    "Program": "program",
+    "Program": "api.program",
     "compile": "compile_program",
     "computation": "notation",
-    "load": "loaded",
+    "load": "api.loaded",
     "operator": "custom_operators",
     "quantize": "quantization.quantize",
 }

@@ -20,6 +20,13 @@ from nanoloom.compiler import (
     partition_model,
     require_graph,
 )
+from nanoloom.dynamic.batch_independence import batch_of, require_rows
+from nanoloom.dynamic.dynamic_refusal import NotDynamic, with_dims
+from nanoloom.dynamic.floor_division import plain
+from nanoloom.dynamic.graph import open_values
+from nanoloom.dynamic.polynomial import Dims, Size
+from nanoloom.dynamic.sample_walk import Walks
+from nanoloom.dynamic.samples import Samples, are_of_images
 from nanoloom.errors import Error, InternalError
 from nanoloom.graph.shared_decisions import SharedDecisions
 from nanoloom.interface.bounds import Bounds
@@ -29,13 +36,6 @@ from nanoloom.kernels.multiversion import multiversion, pixels_of
 from nanoloom.kernels.program import Program
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.options import CompileOptions
-from nanoloom.sizes.batch_independence import batch_of, require_rows
-from nanoloom.sizes.dynamic_refusal import NotDynamic, with_dims
-from nanoloom.sizes.floor_division import plain
-from nanoloom.sizes.graph import open_values
-from nanoloom.sizes.polynomial import Dims, Size
-from nanoloom.sizes.sample_walk import Walks
-from nanoloom.sizes.samples import Samples, are_of_images
 
 
 @dataclass(frozen=True)

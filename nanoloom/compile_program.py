@@ -7,14 +7,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
+from nanoloom.api.list_program import ListProgram
+from nanoloom.api.program import Program
 from nanoloom.cache import Cache
 from nanoloom.errors import DataDependent, InputError, public
 from nanoloom.frontend.torch.given import is_exported, is_module
-from nanoloom.list_program import ListProgram
+from nanoloom.model.source import source_of
 from nanoloom.options import CompileOptions, Precision, options_with
-from nanoloom.program import Program
 from nanoloom.runtime.threads import thread_count
-from nanoloom.source import source_of
 
 if TYPE_CHECKING:
     from nanoloom.report import Report

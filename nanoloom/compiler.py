@@ -16,13 +16,13 @@ from typing import TypeAlias
 
 import onnx_ir
 
-from nanoloom import mlir
 from nanoloom.binary.assemble import Compiled, assemble
 from nanoloom.binary.kernel import CompiledKernel
 from nanoloom.cache import Cache
 from nanoloom.errors import Error, noting
 from nanoloom.graph.shared_decisions import SharedDecisions
 from nanoloom.graph.stage import optimize
+from nanoloom.ir import mlir
 from nanoloom.kernels.program import Kernel, Program
 from nanoloom.kernels.repeats.outline import outline_repeats
 from nanoloom.kernels.retype.precision import to_bf16

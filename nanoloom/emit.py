@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 import onnx_ir
 
-from nanoloom import mlir
 from nanoloom.compiler import (
     Model,
     Report,
@@ -20,6 +19,7 @@ from nanoloom.compiler import (
     with_shared_k,
 )
 from nanoloom.graph.stage import NOT_REWRITTEN
+from nanoloom.ir import mlir
 from nanoloom.kernels.printer import (
     describe_layouts,
     describe_module,

@@ -1,7 +1,7 @@
 """Modules of other packages that are seldom used, loaded when something asks for them.
 
 onnx_ir computes with the names of dimensions by sympy, which nanoloom leaves to
-nanoloom/sizes/: loading it took a third of a second in front of each compilation.
+nanoloom/dynamic/: loading it took a third of a second in front of each compilation.
 """
 
 from __future__ import annotations

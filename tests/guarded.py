@@ -23,8 +23,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from nanoloom.api.program import Program
 from nanoloom.interface.data_dependent_outputs import trimmed
-from nanoloom.program import Program
 
 Result = TypeVar("Result")
 

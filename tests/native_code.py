@@ -21,7 +21,7 @@ from torch_mlir.execution_engine import ExecutionEngine
 from nanoloom.binary.link import Source, compile_c, link_shared
 from nanoloom.binary.object_symbols import wanted
 from nanoloom.cache import Cache
-from nanoloom.mlir import ir
+from nanoloom.ir.mlir import ir
 from nanoloom.target.host import host
 
 FOLDER = tempfile.TemporaryDirectory(prefix="nanoloom-native-code-")

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from tests.sources import ROOT
 
 PAGE = ROOT / "docs/narrow.md"
-ROOMS = ("graph", "kernels", "vector")
+ROOMS = ("fusion", "graph", "ir", "kernels", "memory", "vector")
 WORDS = ("pair", "border", "shape", "type")
 # Rows of the first table: it only loses some.  A new file goes into the second one.
 AT_MOST = 47

@@ -20,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = "nanoloom"
-LOADS = f"{PACKAGE}.loaded"  # what the runtime begins with
+LOADS = f"{PACKAGE}.api.loaded"  # what the runtime begins with
 BESIDE = ("__init__.py", "py.typed")  # of the package itself
 COMPILER = ("nanoloom", "pyproject.toml", "README.md", "LICENSE")
 MOMENT = "946684800"  # seconds: the same files make the same wheel

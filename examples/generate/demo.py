@@ -26,8 +26,8 @@ from examples.generate.loop import (
     kept_by_hand,
     sampled,
 )
+from nanoloom.api.sessions.session import Session
 from nanoloom.errors import Error
-from nanoloom.sessions.session import Session
 
 PROMPT = 12  # tokens
 

@@ -24,8 +24,9 @@ from nanoloom.binary.table import (
 from nanoloom.interface.data_dependent_outputs import counted
 from nanoloom.interface.room_names import EXACT, needed_outputs, rooms_among
 from nanoloom.interface.tensor import NONE, Element, Space, Tensor
-from nanoloom.kernels.program import Place, Program, ProgramSizes, Storage, Word
+from nanoloom.kernels.program import Program, ProgramSizes, Word
 from nanoloom.linalg.stage import Spec
+from nanoloom.memory.calls import Place, Storage
 from nanoloom.schedule.packing import Pack
 from nanoloom.weights.derivations import reshaped
 from nanoloom.weights.weight import Weight

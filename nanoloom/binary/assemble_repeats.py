@@ -6,7 +6,8 @@ from collections.abc import Collection, Sequence
 
 from nanoloom.binary.repeats import Move, Repeat
 from nanoloom.interface.tensor import NONE
-from nanoloom.kernels.program import Place, Program, Repeated
+from nanoloom.kernels.program import Program
+from nanoloom.memory.calls import Place, Repeated
 
 
 def repeats_of(

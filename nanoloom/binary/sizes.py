@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nanoloom.dynamic.floor_division import Floor
+from nanoloom.dynamic.polynomial import Size
 from nanoloom.interface.bounds import Bounds
-from nanoloom.sizes.floor_division import Floor
-from nanoloom.sizes.polynomial import Size
 
 COUNTED = -1  # a number that a function of the kernel's sizes gives
 

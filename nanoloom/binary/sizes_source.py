@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from nanoloom.binary.c_strings import c_string
 from nanoloom.binary.sizes import SizesTable
+from nanoloom.dynamic.polynomial import DEGREE, Monomial
 from nanoloom.interface.bounds import UNBOUNDED, Bounds
 from nanoloom.interface.tensor import NONE
-from nanoloom.sizes.polynomial import DEGREE, Monomial
 from nanoloom.vector.scratch_memory import SCRATCH
 from nanoloom.vector.tasks import TASKS
 

@@ -25,7 +25,7 @@ class Buffer:
     `index` says which input or output; it is 0 in the arena and the parameters.
     `slot`: of the arena, where it begins; `word`: of the sizes, added to the offset.
     `state`: words with the bytes of a repeat's state, which are added, in whole lines,
-    where the number in the other word is odd (kernels/program.py); () for none.
+    where the number in the other word is odd (memory/calls.py); () for none.
     """
 
     space: Space

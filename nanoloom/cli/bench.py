@@ -21,10 +21,10 @@ from nanoloom.cli.failures import DONE, say
 from nanoloom.cli.lowering_options import AS_IT_IS, Lowering, with_lowering
 
 if TYPE_CHECKING:
+    from nanoloom.api.program import Program
     from nanoloom.cli.arrays import Array
     from nanoloom.cli.progress import Watch
     from nanoloom.inspect.peers import Contender
-    from nanoloom.program import Program
 
 EXAMPLE = "Example: nanoloom bench model.onnx --against ort,openvino --dim batch=1"
 DRAWN = (".png", ".svg", ".pdf")

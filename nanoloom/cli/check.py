@@ -93,7 +93,7 @@ def examine(
     from nanoloom.frontend.problems import Problem
     from nanoloom.frontend.symbol_places import named_places
     from nanoloom.frontend.symbolic_dims import input_dims
-    from nanoloom.split_symbols import with_names
+    from nanoloom.model.split_symbols import with_names
 
     def alone(error: ModelError | Unsupported) -> Findings:
         place = error.where.removeprefix(f"{path}").removeprefix(": ") or "the file"

@@ -21,9 +21,9 @@ def said_by(path: Path) -> Mapping[str, Any] | None:
 
 def check_library(path: Path, said: Mapping[str, Any], *, json: bool) -> int:
     """Say what a library is; the status is that of a fault where it cannot run here."""
+    from nanoloom.api.loaded import load
     from nanoloom.cli.arrays import as_json
     from nanoloom.errors import Error
-    from nanoloom.loaded import load
 
     problem = ""
     try:

@@ -17,11 +17,11 @@ from nanoloom.cli.failures import DONE, say
 from nanoloom.cli.lowering_options import AS_IT_IS, Lowering, with_lowering
 
 if TYPE_CHECKING:
+    from nanoloom.api.program import Program
     from nanoloom.cache import Cache
     from nanoloom.cli.progress import Watch
     from nanoloom.compiler import Model
     from nanoloom.options import CompileOptions
-    from nanoloom.program import Program
     from nanoloom.target.facts import Target
 
 LARGEST_MESSAGE = (2 << 30) - (1 << 20)  # of protobuf, and room for the graph

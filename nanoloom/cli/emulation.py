@@ -12,10 +12,10 @@ import typer
 from nanoloom.errors import InputError
 
 if TYPE_CHECKING:
+    from nanoloom.api.program import Program
     from nanoloom.binary.assemble import Compiled
     from nanoloom.cli.arrays import Array
     from nanoloom.cli.progress import Watch
-    from nanoloom.program import Program
     from nanoloom.runtime.emulation import Machine
 
 Emulate = Annotated[
@@ -112,8 +112,8 @@ def written(
 
     Raises what compiling for a call raises.
     """
-    from nanoloom.binding import Binding, deciding
     from nanoloom.interface.bounds import require_within
+    from nanoloom.model.binding import Binding, deciding
 
     source, options, cache = program.source, program.options, program.cache
     shapes = {name: array.shape for name, array in arrays.items()}

@@ -59,7 +59,7 @@ class Lowering:
     def known(self) -> options.Strategy | None:
         """Raises typer.BadParameter for what does not exist or go together."""
         from nanoloom.errors import Error
-        from nanoloom.kernels.layouts.layout import layout_named
+        from nanoloom.fusion.layouts.layout import layout_named
 
         try:
             layout_named(self.layout)

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from nanoloom.cli import session
 
 if TYPE_CHECKING:
+    from nanoloom.api.loaded import Loaded
+    from nanoloom.api.program import Program
     from nanoloom.cli.arrays import Array
     from nanoloom.cli.emulation import Emulation
     from nanoloom.cli.lowering_options import Lowering
     from nanoloom.cli.progress import Watch
     from nanoloom.interface.interface import Interface
-    from nanoloom.loaded import Loaded
     from nanoloom.options import Precision
-    from nanoloom.program import Program
     from nanoloom.runtime.emulation import Machine
 
 Size = int | tuple[int, int]

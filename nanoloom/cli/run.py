@@ -16,11 +16,11 @@ from nanoloom.cli.failures import DONE, say
 from nanoloom.cli.lowering_options import AS_IT_IS, Lowering, with_lowering
 
 if TYPE_CHECKING:
+    from nanoloom.api.loaded import Loaded
+    from nanoloom.api.program import Program
     from nanoloom.cli.arrays import Array, Destinations
     from nanoloom.cli.model_inputs import Inputs, Request
     from nanoloom.cli.progress import Watch
-    from nanoloom.loaded import Loaded
-    from nanoloom.program import Program
 
 EXAMPLE = "Example: nanoloom run bert.onnx -d batch=1 -i ids=ids.npy -o results/"
 SHOWN = 3  # values of an output in the table
@@ -161,13 +161,13 @@ def ready(
     program: Program | Loaded | Emulation, arrays: Mapping[str, Array]
 ) -> Callable[[Mapping[str, Array]], Mapping[str, Array]]:
     """The code for these shapes, compiled now if it is not in the cache."""
-    from nanoloom.loaded import Loaded
+    from nanoloom.api.loaded import Loaded
 
     return program if isinstance(program, Loaded) else program.variant(arrays)
 
 
 def thread_count(program: Program | Loaded | Emulation) -> int:
-    from nanoloom.loaded import Loaded
+    from nanoloom.api.loaded import Loaded
 
     if isinstance(program, Loaded):
         return program.instance.threads

@@ -14,13 +14,13 @@ import typer
 from nanoloom.cli.failures import say
 
 if TYPE_CHECKING:
+    from nanoloom.api.loaded import Loaded
+    from nanoloom.api.program import Program
     from nanoloom.cache import Cache
     from nanoloom.cli.lowering_options import Lowering
     from nanoloom.cli.progress import Watch
     from nanoloom.interface.interface import Interface
-    from nanoloom.loaded import Loaded
     from nanoloom.options import Chosen, CompileOptions, Precision
-    from nanoloom.program import Program
     from nanoloom.target.facts import Target
 
 ELF, PROGRAM = b"\x7fELF", 2
@@ -99,9 +99,9 @@ def open_program(
 ) -> Program:
     """A model file, read as far as its inputs and outputs; nothing is compiled yet."""
     with watch.waiting("start"):
-        from nanoloom.program import Program
+        from nanoloom.api.program import Program
+        from nanoloom.model.source import source_of
         from nanoloom.runtime.threads import thread_count
-        from nanoloom.source import source_of
 
     with watch.waiting("read"):
         source = source_of(model, cache)
@@ -161,8 +161,8 @@ def is_executable(model: Path) -> bool:
 
 def open_library(model: Path, threads: int | None) -> Loaded:
     """A library that `nanoloom compile` made; raises Error for any other."""
+    from nanoloom.api.loaded import load
     from nanoloom.errors import Error
-    from nanoloom.loaded import load
     from nanoloom.target.by_name import INSTRUCTION_SETS
 
     here, there = elf_machine(Path(sys.executable)), elf_machine(model)

@@ -17,12 +17,12 @@ from nanoloom.cli.failures import AT_FAULT, DONE, say
 if TYPE_CHECKING:
     import onnx_ir
 
+    from nanoloom.api.program import Program
     from nanoloom.cli.arrays import Array
     from nanoloom.cli.model_inputs import Inputs, Request
     from nanoloom.cli.progress import Watch
     from nanoloom.inspect.differences import Difference
     from nanoloom.inspect.layer_differences import Layer, Ours
-    from nanoloom.program import Program
 
 EXAMPLE = "Example: nanoloom verify model.onnx --dim batch=2 --per-layer"
 KINDS = ("ort", "reference")

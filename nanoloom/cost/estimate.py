@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nanoloom.fusion.fusion import placed
+from nanoloom.nest.fusion import placed
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.plan import Fusion
 from nanoloom.nest.statement import Statement

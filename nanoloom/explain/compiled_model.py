@@ -10,7 +10,6 @@ import numpy as np
 import onnx_ir
 
 from nanoloom.binary.kernel import CompiledKernel
-from nanoloom.binding import Binding, deciding
 from nanoloom.cache import Cache
 from nanoloom.compiler import (
     Model,
@@ -21,9 +20,10 @@ from nanoloom.compiler import (
 )
 from nanoloom.explain.float_layers import float_layers_in, is_quantized
 from nanoloom.kernels.program import Program
+from nanoloom.model.binding import Binding, deciding
+from nanoloom.model.source import Source
 from nanoloom.options import CompileOptions
 from nanoloom.report import Report
-from nanoloom.source import Source
 
 Arrays = Mapping[str, np.ndarray]
 Shapes = Mapping[str, tuple[int, ...]]

@@ -17,7 +17,7 @@ from nanoloom.explain.roof import Roof
 from nanoloom.explain.timed_steps import timed
 from nanoloom.kernels.printer import kernels_of
 from nanoloom.kernels.program import Kernel
-from nanoloom.model_facts import name_of
+from nanoloom.model.model_facts import name_of
 from nanoloom.target.peaks import Peaks, measure
 
 

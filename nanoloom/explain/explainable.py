@@ -10,10 +10,10 @@ import numpy as np
 from nanoloom.cache import Cache
 from nanoloom.errors import public
 from nanoloom.fork_lock import wait_for_compiler
+from nanoloom.model.source import Source
 from nanoloom.options import CompileOptions
 from nanoloom.report import Report
 from nanoloom.runtime.variant import Variant
-from nanoloom.source import Source
 
 if TYPE_CHECKING:
     from nanoloom.explain.profile import Profile

@@ -23,8 +23,8 @@ from nanoloom.explain.report import (
     RunnerUp,
 )
 from nanoloom.explain.roof import Roof, limit_of
-from nanoloom.fusion.fusion import plan_of
 from nanoloom.kernels.program import Kernel, Program
+from nanoloom.nest.fusion import plan_of
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.printer import print_nest
 from nanoloom.schedule.language import Schedule

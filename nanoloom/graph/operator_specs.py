@@ -7,7 +7,7 @@ bits and Reshapes follow.  `tests/graph/sweep.py` compares every operator that f
 with the code, on ONNX's node tests and on random cases.
 
 Rules that are functions stand in tables beside them, by the operator's name:
-`sizes/operators.py`, `sizes/batch_independence.py`, `data_dependent/dispatch.py`.
+`dynamic/operators.py`, `dynamic/batch_independence.py`, `data_dependent/dispatch.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What is decided for the first of several samples of a model, and holds for all.
 
-They become one program (sizes/), so what is chosen by what it costs must not differ.
+They become one program (dynamic/), so what is chosen by what it costs must not differ.
 """
 
 from __future__ import annotations

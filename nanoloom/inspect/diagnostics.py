@@ -14,7 +14,6 @@ import numpy as np
 import onnx_ir
 import onnx_ir.passes.common as passes
 
-from nanoloom import mlir
 from nanoloom.errors import DataDependent, Error, ModelError
 from nanoloom.frontend.declared import contradictions_of
 from nanoloom.frontend.inputs import InputSpec, input_specs, random_inputs
@@ -27,6 +26,7 @@ from nanoloom.graph.sequences.outputs import open_outputs
 from nanoloom.graph.stage import bind_values
 from nanoloom.graph.types import is_static, operator_name, shape_of
 from nanoloom.graph.unique_names import nested, unique_names
+from nanoloom.ir import mlir
 from nanoloom.linalg.builder.builder import tensor_type
 from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.operators import OPERATORS

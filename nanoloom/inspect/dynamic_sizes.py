@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from nanoloom.api.open_program import OpenProgram
+from nanoloom.api.rooms.open_rooms import OpenRooms
 from nanoloom.cache import Cache
+from nanoloom.dynamic.samples import multiple_of
 from nanoloom.errors import DataDependent, Error
 from nanoloom.interface.dimension_values import bound_dims
-from nanoloom.open_program import OpenProgram
+from nanoloom.model.source import Source
 from nanoloom.options import options_with
 from nanoloom.report import Report
-from nanoloom.rooms.open_rooms import OpenRooms
-from nanoloom.sizes.samples import multiple_of
-from nanoloom.source import Source
 
 NOTHING = {"precision": None, "checked": None, "exact_conv": None}
 

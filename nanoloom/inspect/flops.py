@@ -6,12 +6,12 @@ import math
 
 import onnx_ir
 
-from nanoloom import mlir
 from nanoloom.graph.stage import optimize
-from nanoloom.kernels.linalg_query import extents, is_contraction, is_generic
+from nanoloom.ir import mlir
+from nanoloom.ir.access import constant_of
+from nanoloom.ir.linalg_query import extents, is_contraction, is_generic
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.stage import lower
-from nanoloom.vector.access import constant_of
 
 
 def contraction_flops(model: onnx_ir.Model) -> int | None:

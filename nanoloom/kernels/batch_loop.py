@@ -9,19 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from nanoloom.dynamic.dynamic_refusal import NotDynamic
+from nanoloom.dynamic.polynomial import Size
 from nanoloom.interface.bounds import Bounds
-from nanoloom.kernels.program import (
-    NONE,
-    Call,
-    Place,
-    Program,
-    ProgramSizes,
-    Repeated,
-    Storage,
-)
+from nanoloom.kernels.program import Program, ProgramSizes
 from nanoloom.linalg.stage import Spec
-from nanoloom.sizes.dynamic_refusal import NotDynamic
-from nanoloom.sizes.polynomial import Size
+from nanoloom.memory.calls import NONE, Call, Place, Repeated, Storage
 
 
 def batched_program(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from nanoloom.kernels.constants_to_arguments import Arguments
-from nanoloom.kernels.program import Place, Storage
-from nanoloom.mlir import ir
+from nanoloom.fusion.constants_to_arguments import Arguments
+from nanoloom.ir.mlir import ir
+from nanoloom.memory.calls import Place, Storage
 
 
 @dataclass(frozen=True)

@@ -10,31 +10,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
-from nanoloom import mlir
+from nanoloom.dynamic.dynamic_kernel import DynamicKernel, Shape, make_dynamic
+from nanoloom.dynamic.dynamic_refusal import NotDynamic, no_size
+from nanoloom.dynamic.floor_division import plain
+from nanoloom.dynamic.polynomial import DEGREE, Dims, Size, found, number, used_floors
 from nanoloom.interface.bounds import NO_BOUNDS, Bounds
-from nanoloom.kernels.dynamic_memory_plan import in_slots, repeat_in_slots, slots_of
-from nanoloom.kernels.memory_plan import ALIGNMENT
-from nanoloom.kernels.program import (
-    NONE,
-    Call,
-    Kernel,
-    Place,
-    Program,
-    ProgramSizes,
-    Repeated,
-    State,
-    Storage,
-    Until,
-    Word,
-)
+from nanoloom.ir import mlir
+from nanoloom.ir.mlir import ir
+from nanoloom.kernels.program import Kernel, Program, ProgramSizes, Word
 from nanoloom.kernels.sample_agreement import node_of, require_same, sized_parameters
 from nanoloom.kernels.sized_kernel import list_of_results, with_sizes
 from nanoloom.linalg.stage import Spec
-from nanoloom.mlir import ir
-from nanoloom.sizes.dynamic_kernel import DynamicKernel, Shape, make_dynamic
-from nanoloom.sizes.dynamic_refusal import NotDynamic, no_size
-from nanoloom.sizes.floor_division import plain
-from nanoloom.sizes.polynomial import DEGREE, Dims, Size, found, number, used_floors
+from nanoloom.memory.calls import NONE, Call, Place, Repeated, State, Storage, Until
+from nanoloom.memory.dynamic_memory_plan import in_slots, repeat_in_slots, slots_of
+from nanoloom.memory.memory_plan import ALIGNMENT
 
 
 def dynamic_program(
@@ -88,7 +77,7 @@ class Joining:
         sizes = [
             self.bytes(i, states.get(i, each), calls) for i, each in enumerate(rows)
         ]
-        slots = slots_of(first, calls)
+        slots = self.slots(calls)
         of_slots = [
             tuple(dict.fromkeys(self.word(sizes[i]) for i in slot)) for slot in slots
         ]
@@ -120,6 +109,12 @@ class Joining:
                 used_floors(self.words),
             ),
         )
+
+    def slots(self, calls: Sequence[Call]) -> list[list[int]]:
+        """The buffers of each slot of the arena, as the first sample has them."""
+        first = self.programs[0]
+        read_later = {word.buffer for word in first.checks}
+        return slots_of(calls, first.repeats, first.buffers, read_later)
 
     def bytes(self, buffer: int, numbers: Sequence[int], calls: Sequence[Call]) -> Size:
         """Of a buffer: those of a tensor that fills it."""

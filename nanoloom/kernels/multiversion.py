@@ -15,9 +15,10 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from math import prod
 
+from nanoloom.dynamic.polynomial import Dims, Size, found
 from nanoloom.interface.bounds import Bounds
-from nanoloom.kernels.program import Call, Place, Program, Repeated, Storage
-from nanoloom.sizes.polynomial import Dims, Size, found
+from nanoloom.kernels.program import Program
+from nanoloom.memory.calls import Call, Place, Repeated, Storage
 
 AXES = 4  # of images: a batch, channels, rows, columns
 FEW = 2 / 3  # of one image of the first sample are few pixels, at most

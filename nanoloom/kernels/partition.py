@@ -8,23 +8,18 @@ from functools import partial
 
 from blake3 import blake3
 
-from nanoloom.kernels.constants_to_arguments import (
+from nanoloom.fusion.constants_to_arguments import (
     NONE,
     Arguments,
     constants_of,
     erase_values,
     values_of,
 )
-from nanoloom.kernels.draft import Draft
-from nanoloom.kernels.fill_rest import filling, rest_of
-from nanoloom.kernels.fusion_plan import with_plan
-from nanoloom.kernels.group import Group
-from nanoloom.kernels.insert_in_place import home, part_of
-from nanoloom.kernels.linalg_query import Kind, Op, base, bytes_of, element_bytes
-from nanoloom.kernels.live_ranges import lifetimes
-from nanoloom.kernels.memory_plan import plan_memory, rounded
-from nanoloom.kernels.nest import name_stages, read_nest
-from nanoloom.kernels.outline import (
+from nanoloom.fusion.fill_rest import filling, rest_of
+from nanoloom.fusion.fusion_plan import with_plan
+from nanoloom.fusion.group import Group
+from nanoloom.fusion.insert_in_place import home, part_of
+from nanoloom.fusion.outline import (
     describe,
     external_inputs,
     group_results,
@@ -37,16 +32,11 @@ from nanoloom.kernels.outline import (
     shape_of,
     text_of,
 )
-from nanoloom.kernels.program import (
-    Call,
-    Kernel,
-    Place,
-    Program,
-    Repeated,
-    State,
-    Storage,
-    Word,
-)
+from nanoloom.ir.linalg_query import Kind, Op, base, bytes_of, element_bytes
+from nanoloom.ir.loop_nest import name_stages, read_nest
+from nanoloom.ir.mlir import ir
+from nanoloom.kernels.draft import Draft
+from nanoloom.kernels.program import Kernel, Program, Word
 from nanoloom.kernels.repeats.calls import (
     Trips,
     callee,
@@ -57,7 +47,9 @@ from nanoloom.kernels.repeats.calls import (
     written_place,
 )
 from nanoloom.linalg.stage import LinalgModule
-from nanoloom.mlir import ir
+from nanoloom.memory.calls import Call, Place, Repeated, State, Storage
+from nanoloom.memory.live_ranges import lifetimes
+from nanoloom.memory.memory_plan import plan_memory, rounded
 from nanoloom.weights.weight import Weight, weight_of
 
 

@@ -6,13 +6,14 @@ import fnmatch
 from collections.abc import Sequence
 
 from nanoloom.errors import Error, some_of
-from nanoloom.kernels.layouts.layout import layout_named
-from nanoloom.kernels.layouts.stage import plan_layouts
-from nanoloom.kernels.program import Kernel, Place, Program, Repeated
+from nanoloom.fusion.layouts.layout import layout_named
+from nanoloom.fusion.layouts.stage import plan_layouts
+from nanoloom.ir.mlir import run_pipeline
+from nanoloom.kernels.program import Kernel, Program
 from nanoloom.kernels.stage import SIMPLIFY
 from nanoloom.linalg.control.until import NO_END
 from nanoloom.linalg.stage import LinalgModule
-from nanoloom.mlir import run_pipeline
+from nanoloom.memory.calls import Place, Repeated
 from nanoloom.target.facts import Target
 
 

@@ -7,9 +7,10 @@ from math import prod
 
 import numpy as np
 
-from nanoloom.kernels.program import Call, Program, Storage, Word
-from nanoloom.sizes.dynamic_refusal import NotDynamic
-from nanoloom.sizes.polynomial import Dims, Size, found
+from nanoloom.dynamic.dynamic_refusal import NotDynamic
+from nanoloom.dynamic.polynomial import Dims, Size, found
+from nanoloom.kernels.program import Program, Word
+from nanoloom.memory.calls import Call, Storage
 from nanoloom.weights.weight import Weight
 
 FEW = 16  # elements of a constant that are sizes

@@ -17,14 +17,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nanoloom import mlir
+from nanoloom.dynamic.dynamic_kernel import make_dynamic
+from nanoloom.dynamic.dynamic_refusal import NotDynamic
+from nanoloom.ir import mlir
+from nanoloom.ir.mlir import ir
 from nanoloom.kernels.dynamic_program import with_sizes
-from nanoloom.kernels.program import Call, Kernel, Place, Program, Storage
-from nanoloom.mlir import ir
+from nanoloom.kernels.program import Kernel, Program
+from nanoloom.memory.calls import Call, Place, Storage
 from nanoloom.nest.contraction import elements, roles
 from nanoloom.nest.extent import Extent
-from nanoloom.sizes.dynamic_kernel import make_dynamic
-from nanoloom.sizes.dynamic_refusal import NotDynamic
 from nanoloom.weights.weight import weight_of
 
 FEWEST = 3  # kernels that become one: so many samples prove what a size is

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from blake3 import blake3
 
+from nanoloom.dynamic.dynamic_kernel import DynamicKernel
 from nanoloom.kernels.program import Kernel
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
-from nanoloom.sizes.dynamic_kernel import DynamicKernel
 
 
 def with_sizes(first: Kernel, made: DynamicKernel, nests: Sequence[LoopNest]) -> Kernel:

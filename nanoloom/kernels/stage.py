@@ -8,36 +8,36 @@ from __future__ import annotations
 
 from functools import partial
 
-from nanoloom.graph.shared_decisions import SharedDecisions
-from nanoloom.kernels.fold_copies import (
+from nanoloom.fusion.fold_copies import (
     Stays,
     fold_copies,
     none_stays,
     pack_right_operands,
 )
-from nanoloom.kernels.follow_products import follow_products
-from nanoloom.kernels.fuse_consumer import fuse_consumers
-from nanoloom.kernels.fuse_into_reader import fuse_into_readers
-from nanoloom.kernels.fuse_producer import fuse_producers, inline_producers
-from nanoloom.kernels.fuse_product_chain import fuse_product_chains
-from nanoloom.kernels.group import Group, form_groups, is_movable
-from nanoloom.kernels.guarded_reads import guard_reads
-from nanoloom.kernels.insert_in_place import mark_parts
-from nanoloom.kernels.layouts.cost import is_faster_turned
-from nanoloom.kernels.layouts.layout import layout_named
-from nanoloom.kernels.layouts.products import product_of
-from nanoloom.kernels.layouts.stage import plan_layouts
-from nanoloom.kernels.linalg_query import Op, base, is_contraction
-from nanoloom.kernels.multi_output_fusion import fuse_multiple_outputs
+from nanoloom.fusion.follow_products import follow_products
+from nanoloom.fusion.fuse_consumer import fuse_consumers
+from nanoloom.fusion.fuse_into_reader import fuse_into_readers
+from nanoloom.fusion.fuse_producer import fuse_producers, inline_producers
+from nanoloom.fusion.fuse_product_chain import fuse_product_chains
+from nanoloom.fusion.group import Group, form_groups, is_movable
+from nanoloom.fusion.guarded_reads import guard_reads
+from nanoloom.fusion.insert_in_place import mark_parts
+from nanoloom.fusion.layouts.cost import is_faster_turned
+from nanoloom.fusion.layouts.layout import layout_named
+from nanoloom.fusion.layouts.products import product_of
+from nanoloom.fusion.layouts.stage import plan_layouts
+from nanoloom.fusion.multi_output_fusion import fuse_multiple_outputs
+from nanoloom.fusion.read_through_views import read_through_views
+from nanoloom.fusion.recompute_in_readers import recompute_in_readers
+from nanoloom.fusion.slices import first_slices, shapes_before_slices
+from nanoloom.graph.shared_decisions import SharedDecisions
+from nanoloom.ir.linalg_query import Op, base, is_contraction
+from nanoloom.ir.mlir import ir, run_pipeline, tensor
 from nanoloom.kernels.partition import Partition
 from nanoloom.kernels.program import Program
-from nanoloom.kernels.read_through_views import read_through_views
-from nanoloom.kernels.recompute_in_readers import recompute_in_readers
 from nanoloom.kernels.repeats.calls import is_state, separate_repeats
-from nanoloom.kernels.slices import first_slices, shapes_before_slices
 from nanoloom.linalg.builder.pointwise import itself, pointwise
 from nanoloom.linalg.stage import LinalgModule
-from nanoloom.mlir import ir, run_pipeline, tensor
 from nanoloom.target.facts import Target
 from nanoloom.target.masked_access import reads_rows_in_part
 

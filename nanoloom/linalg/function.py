@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
+from nanoloom.ir.mlir import func, ir
 from nanoloom.linalg.builder.builder import Builder, tensor_type
 from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.parameters import Parameters, name_arguments
 from nanoloom.linalg.stage import LinalgModule, Spec
-from nanoloom.mlir import func, ir
 
 
 class Entry(Protocol):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from nanoloom.ir.mlir import func, ir
 from nanoloom.linalg.builder.generic import tensor_type
 from nanoloom.linalg.builder.tensor import Tensor
-from nanoloom.mlir import func, ir
 from nanoloom.weights.weight import Weight
 
 

@@ -29,6 +29,7 @@ from nanoloom.graph.types import (
     operator_name,
     shape_of,
 )
+from nanoloom.ir.mlir import func, ir
 from nanoloom.linalg.builder.builder import Builder, tensor_type
 from nanoloom.linalg.builder.checks import Checks, Limits
 from nanoloom.linalg.builder.node import Node
@@ -36,7 +37,6 @@ from nanoloom.linalg.builder.tensor import Tensor, constant
 from nanoloom.linalg.fitting.nodes import require_fit
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.parameters import Parameters, name_arguments
-from nanoloom.mlir import func, ir
 from nanoloom.weights.weight import Weight
 from nanoloom.weights.weight import weight_of as array_weight
 

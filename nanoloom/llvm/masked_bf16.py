@@ -8,7 +8,7 @@ through those as f32: calls of a function of the compiler's library.
 
 from __future__ import annotations
 
-from nanoloom.mlir import ir, llvm, named
+from nanoloom.ir.mlir import ir, llvm, named
 
 LOAD, STORE = "llvm.intr.masked.load", "llvm.intr.masked.store"
 

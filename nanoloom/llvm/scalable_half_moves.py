@@ -14,8 +14,8 @@ import re
 import ml_dtypes
 import numpy as np
 
+from nanoloom.ir.mlir import ir, llvm
 from nanoloom.llvm.masked_bf16 import LOAD, STORE
-from nanoloom.mlir import ir, llvm
 from nanoloom.vector.widths import is_scalable
 
 # What does nothing to the bits, beside loads and stores.

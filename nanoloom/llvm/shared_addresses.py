@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from nanoloom.mlir import arith, ir, llvm, memref, named
-from nanoloom.vector.access import add, constant_of, index, multiply
+from nanoloom.ir.access import add, constant_of, index, multiply
+from nanoloom.ir.mlir import arith, ir, llvm, memref, named
 
 PREFETCH = "memref.prefetch"
 # Where the buffer is among the operands; its indices follow.

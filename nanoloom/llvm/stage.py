@@ -18,7 +18,9 @@ import re
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
+from nanoloom.dynamic.dynamic_kernel import ARGUMENT
 from nanoloom.errors import Error
+from nanoloom.ir.mlir import function_named, ir, llvm, names, run_pipeline
 from nanoloom.llvm import masked_bf16
 from nanoloom.llvm.intrinsic_names import as_llvm22
 from nanoloom.llvm.masked_bf16 import mask_integers
@@ -27,8 +29,6 @@ from nanoloom.llvm.scalable_half_moves import has_small_floats, move_halves_as_i
 from nanoloom.llvm.shared_addresses import share_addresses
 from nanoloom.llvm.unroll_limits import PRODUCTS, bound_loops, keep_rolled
 from nanoloom.llvm.vector_length import MASK, use_vector_lengths
-from nanoloom.mlir import function_named, ir, llvm, names, run_pipeline
-from nanoloom.sizes.dynamic_kernel import ARGUMENT
 from nanoloom.vector.dynamic_scratch import Room, rooms_of
 from nanoloom.vector.math import expand_math
 from nanoloom.vector.scratch_memory import SCRATCH, lines_of, scratch_arguments

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
-from nanoloom.mlir import ir, named
+from nanoloom.ir.mlir import ir, named
 from nanoloom.vector.software_pipelining import ROLLED
 
 LOOP, ANNOTATION = "scf.for", "loop_annotation"

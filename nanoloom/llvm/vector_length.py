@@ -11,8 +11,8 @@ more (LLVM's RISCVVLOptimizer): no mask is made.
 
 from __future__ import annotations
 
+from nanoloom.ir.mlir import ir, llvm, named
 from nanoloom.llvm import masked_bf16
-from nanoloom.mlir import ir, llvm, named
 from nanoloom.vector.masked_iterations import LENGTH
 
 MASK = "llvm.intr.get.active.lane.mask"

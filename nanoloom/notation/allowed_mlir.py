@@ -10,8 +10,8 @@ import numpy as np
 
 from nanoloom.errors import Unsupported
 from nanoloom.frontend.memory_claims import available_memory, in_words
+from nanoloom.ir.mlir import ir, operations
 from nanoloom.linalg.builder.scalar import BFLOAT16
-from nanoloom.mlir import ir, operations
 from nanoloom.notation.functions_table import ELEMENTS
 
 NAMES = {

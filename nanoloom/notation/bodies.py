@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
+from nanoloom.ir.mlir import math
 from nanoloom.linalg.builder.generic import computed_as
 from nanoloom.linalg.builder.indexing import INT64, position
 from nanoloom.linalg.builder.scalar import Scalar, constant, select
-from nanoloom.mlir import math
 from nanoloom.notation.expression import (
     Apply,
     Constant,

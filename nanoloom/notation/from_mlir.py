@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from nanoloom.errors import ModelError, Unsupported
+from nanoloom.ir.mlir import arith, ir, named, operations, run_pipeline, tensor
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.loops import settle
 from nanoloom.linalg.builder.scalar import constant
 from nanoloom.linalg.builder.tensor import Tensor, constant_tensor
 from nanoloom.linalg.parameters import Parameters, name_arguments
 from nanoloom.linalg.stage import LinalgModule, Spec
-from nanoloom.mlir import arith, ir, named, operations, run_pipeline, tensor
 from nanoloom.notation.allowed_mlir import dtype_of, line_of
 from nanoloom.weights.weight import Weight
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from nanoloom.ir.mlir import ir
+from nanoloom.ir.statement_names import write_names
 from nanoloom.linalg.builder.builder import (
     PARALLEL,
     REDUCTION,
@@ -22,11 +24,9 @@ from nanoloom.linalg.builder.builder import (
     computed_as,
 )
 from nanoloom.linalg.builder.scalar import Number, Scalar
-from nanoloom.linalg.builder.statement_names import write_names
 from nanoloom.linalg.builder.tensor import Tensor, constant_tensor
 from nanoloom.linalg.function import function
 from nanoloom.linalg.stage import LinalgModule, Spec
-from nanoloom.mlir import ir
 from nanoloom.notation.bodies import BODIES, place_of, value_of
 from nanoloom.notation.buffer import Buffer, Statement
 from nanoloom.notation.computations import Computation
@@ -115,7 +115,9 @@ class Loops:
             return b.cast(made, dtype)
         combine = BODIES[statement.combine]
         total = b.elementwise(combine, before, made, dtype=dtype)
-        write_names(total, statement.buffer.name, [a.name for a in statement.axes])
+        write_names(
+            total.value, statement.buffer.name, [a.name for a in statement.axes]
+        )
         return total
 
     @property
@@ -137,7 +139,9 @@ class Loops:
         (made,) = self.builder.generic(
             self.operands, [(start, outer)], kinds, self.body
         )
-        write_names(made, statement.buffer.name, [axis.name for axis in self.axes])
+        write_names(
+            made.value, statement.buffer.name, [axis.name for axis in self.axes]
+        )
         return made
 
     def body(self, *given: Scalar) -> Scalar:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from nanoloom.cache.digest import of
 from nanoloom.errors import InputError, ModelError, Unsupported
+from nanoloom.ir.mlir import context, ir, operations, run_pipeline
 from nanoloom.linalg.stage import LinalgModule, Spec
-from nanoloom.mlir import context, ir, operations, run_pipeline
 from nanoloom.notation.allowed_mlir import line_of, require_operations
 from nanoloom.notation.from_mlir import Conversion
 from nanoloom.notation.pad_lowering import write_out_pads

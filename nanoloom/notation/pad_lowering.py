@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from nanoloom.mlir import ir, linalg, named, tensor
+from nanoloom.ir.mlir import ir, linalg, named, tensor
 
 DYNAMIC = ir.ShapedType.get_dynamic_size()
 

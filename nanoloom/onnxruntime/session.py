@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from nanoloom.calling import CallableProgram
+from nanoloom.api.calling import CallableProgram
+from nanoloom.api.loaded import load
+from nanoloom.api.program import Program
 from nanoloom.compile_program import compile as compile_model
-from nanoloom.loaded import load
 from nanoloom.onnxruntime.binding import IOBinding
 from nanoloom.onnxruntime.described import ModelMetadata, NodeArg
 from nanoloom.onnxruntime.errors import Fail, InvalidArgument, translating
 from nanoloom.onnxruntime.options import RunOptions, SessionOptions, threads_of
 from nanoloom.onnxruntime.values import OrtValue
-from nanoloom.program import Program
 
 PROVIDER = "CPUExecutionProvider"
 Callback = Callable[[Any, Any, str], object]  # results, data, error

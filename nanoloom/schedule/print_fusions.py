@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from nanoloom.cost.estimate import Estimate, estimate
-from nanoloom.fusion.fusion import plan_of
-from nanoloom.kernels.program import Call, Program, Storage
+from nanoloom.kernels.program import Program
+from nanoloom.memory.calls import Call, Storage
+from nanoloom.nest.fusion import plan_of
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.plan import Fusion
 from nanoloom.nest.steps import bytes_inside, steps_of, whole

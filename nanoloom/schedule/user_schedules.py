@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from nanoloom.errors import Error, InternalError, some_of
-from nanoloom.mlir import ir
+from nanoloom.ir.mlir import ir
 from nanoloom.schedule.dataflow.dataflow import Dataflow
 from nanoloom.schedule.dataflow.recommended import Recommended
 from nanoloom.schedule.language import Schedule

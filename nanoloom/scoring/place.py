@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
+from nanoloom.api.loaded import Loaded, load
+from nanoloom.api.program import Program
 from nanoloom.cache import Cache, file_digest, key
 from nanoloom.errors import Error, InputError, Unsupported
-from nanoloom.loaded import Loaded, load
+from nanoloom.model.pickled import HINT, Pickled
+from nanoloom.model.source import source_of
 from nanoloom.options import CompileOptions
-from nanoloom.pickled import HINT, Pickled
-from nanoloom.program import Program
-from nanoloom.source import source_of
 from nanoloom.target import by_name
 from nanoloom.target.cached_host import host
 from nanoloom.target.facts import Target

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from nanoloom.api.loaded import Loaded
 from nanoloom.errors import InputError
 from nanoloom.interface.bounds import Bounds
 from nanoloom.interface.interface import Interface
-from nanoloom.loaded import Loaded
 from nanoloom.scoring.place import Runs
 
 RowShape = tuple[int | str, ...]

@@ -8,10 +8,10 @@ from typing import Any
 import torch  # pyright: ignore[reportMissingImports]
 from torch.export import ExportedProgram  # pyright: ignore[reportMissingImports]
 
+from nanoloom.api.program import Program
 from nanoloom.errors import InputError, Unsupported
 from nanoloom.frontend.torch.exported import Imported, import_exported
 from nanoloom.frontend.torch.whole_model import import_whole
-from nanoloom.program import Program
 from nanoloom.torch.dimension_names import symbol_names
 from nanoloom.torch.torch_program import TorchProgram
 

@@ -18,10 +18,10 @@ from torch._C._dynamo.guards import (  # pyright: ignore[reportMissingImports]
     _empty_strided_cpu as new_tensor,
 )
 
+from nanoloom.api.program import Program
 from nanoloom.frontend.torch.element_types import torch_view
 from nanoloom.frontend.torch.exported import Imported
 from nanoloom.interface.tensor import Tensor
-from nanoloom.program import Program
 from nanoloom.runtime.variant import Variant
 from nanoloom.torch.memory import overlap
 

@@ -12,14 +12,14 @@ from typing import Any
 import torch  # pyright: ignore[reportMissingImports]
 from torch import fx  # pyright: ignore[reportMissingImports]
 
+from nanoloom.api.program import Program
 from nanoloom.cache import Cache
 from nanoloom.errors import InputError
 from nanoloom.frontend.torch.element_types import numpy_view, torch_view
 from nanoloom.frontend.torch.exported import Imported, Importer, attribute
+from nanoloom.model.source import source_of
 from nanoloom.options import CompileOptions, options_with
-from nanoloom.program import Program
 from nanoloom.runtime.threads import thread_count
-from nanoloom.source import source_of
 from nanoloom.torch.direct_call import DirectCall, direct_call
 from nanoloom.torch.held_weights import State, state
 from nanoloom.torch.memory import require_apart

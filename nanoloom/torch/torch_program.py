@@ -14,10 +14,10 @@ from torch.export._tree_utils import (  # pyright: ignore[reportMissingImports]
 )
 from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImports]
 
+from nanoloom.api.program import Program
 from nanoloom.errors import InputError, public
 from nanoloom.frontend.torch.element_types import numpy_view, torch_view
 from nanoloom.frontend.torch.exported import Imported, held
-from nanoloom.program import Program
 from nanoloom.torch.direct_call import DirectCall, direct_call
 from nanoloom.torch.held_weights import state
 from nanoloom.torch.memory import require_apart

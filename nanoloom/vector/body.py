@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from nanoloom.kernels.body_facts import is_call
-from nanoloom.mlir import arith, ir, llvm, memref, vector
+from nanoloom.ir.access import index
+from nanoloom.ir.body_facts import is_call
+from nanoloom.ir.mlir import arith, ir, llvm, memref, vector
 from nanoloom.nest.extent import Lanes
 from nanoloom.nest.reduction import WIDENING
-from nanoloom.vector.access import index
 from nanoloom.vector.body_steps import BodyStep
 from nanoloom.vector.lane_values import Lane, LaneValue, Uniform, Vector
 from nanoloom.vector.scalable_gather import gathered, linear

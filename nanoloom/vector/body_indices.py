@@ -7,8 +7,8 @@ A tile's body has to know where the tile is: what a pad or a gather reads.
 
 from __future__ import annotations
 
-from nanoloom.mlir import ir, named
-from nanoloom.vector.access import apply
+from nanoloom.ir.access import apply
+from nanoloom.ir.mlir import ir, named
 
 
 def write_out_places(module: ir.Module) -> None:

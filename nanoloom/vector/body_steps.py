@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from nanoloom.mlir import ir
+from nanoloom.ir.mlir import ir
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from math import prod
 from typing import TYPE_CHECKING
 
-from nanoloom.kernels.linalg_query import Op, iterators
-from nanoloom.kernels.nest import element
-from nanoloom.mlir import ir
+from nanoloom.ir.access import Access, add, index
+from nanoloom.ir.linalg_query import Op, iterators
+from nanoloom.ir.loop_nest import element
+from nanoloom.ir.mlir import ir
 from nanoloom.schedule.lane_factors import is_wide_room, wide_lane_factors
 from nanoloom.target.facts import Target
 from nanoloom.target.instructions.aarch64 import LANE_PRODUCT
 from nanoloom.target.instructions.choose import DotUse, scalable_uses
 from nanoloom.target.instructions.instruction import LANE
-from nanoloom.vector.access import Access, add, index
 from nanoloom.vector.extents import rounded_down
 from nanoloom.vector.grouped_rows import in_groups_of
 from nanoloom.vector.instruction_steps import InstructionSteps

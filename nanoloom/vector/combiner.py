@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nanoloom.errors import Error
-from nanoloom.mlir import arith, ir, vector
+from nanoloom.ir.mlir import arith, ir, vector
 from nanoloom.nest.reduction import KINDS
 from nanoloom.vector.scalable_lane_reduction import reduce_lanes
 from nanoloom.vector.widths import is_scalable

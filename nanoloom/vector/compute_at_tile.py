@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from nanoloom.errors import Error
-from nanoloom.kernels.linalg_query import body, input_count, map_dims
-from nanoloom.mlir import ir
-from nanoloom.vector.access import SECOND, Access
+from nanoloom.ir.access import SECOND, Access
+from nanoloom.ir.linalg_query import body, input_count, map_dims
+from nanoloom.ir.mlir import ir
 from nanoloom.vector.init_with_bias import init_with_bias
 from nanoloom.vector.inlined_producers import InlinedProducer
 from nanoloom.vector.read_guarded import read_guarded

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from nanoloom.mlir import ir, named
+from nanoloom.ir.mlir import ir, named
 from nanoloom.vector.dialect import IN_ORDER, INSTRUCTION, LOOKUP
 from nanoloom.vector.nanokernel.amx import panels
 from nanoloom.vector.nanokernel.sme import product as outer

@@ -11,9 +11,9 @@ of the first-level cache.  It is copied in front of the stage, once for all its 
 from __future__ import annotations
 
 from nanoloom.errors import Error
-from nanoloom.kernels.linalg_query import Op, body, input_count
+from nanoloom.ir.linalg_query import Op, body, input_count
+from nanoloom.ir.mlir import ir, named
 from nanoloom.linalg.builder.pointwise import pointwise
-from nanoloom.mlir import ir, named
 from nanoloom.nest.extent import Lanes
 from nanoloom.vector.dialect import LOOP
 from nanoloom.vector.extending_casts import widening_of

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nanoloom.mlir import ir, scf
-from nanoloom.vector.access import add, constant_of, divide, index, multiply
+from nanoloom.ir.access import add, constant_of, divide, index, multiply
+from nanoloom.ir.mlir import ir, scf
 from nanoloom.vector.nanokernel.tile.extents import most_number
 
 

@@ -16,7 +16,7 @@ memory; a round has no result and stays where it is.
 from collections.abc import Sequence
 from typing import Any
 
-from nanoloom.mlir import ext, ir
+from nanoloom.ir.mlir import ext, ir
 
 LOOP = "nanoloom.loop"  # on a loop: what other steps of a script call it
 

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from nanoloom.errors import Error
-from nanoloom.mlir import ir, run_pipeline
+from nanoloom.ir.mlir import ir, run_pipeline
 from nanoloom.nest.extent import Lanes
 from nanoloom.nest.nest import LoopNest
 from nanoloom.schedule.families import FAMILIES, SME

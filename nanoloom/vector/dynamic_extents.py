@@ -1,6 +1,6 @@
 """Arguments whose extents are known at run time: buffers of numbers of a kernel's own.
 
-A kernel with sizes (sizes/dynamic_kernel.py) has arguments memref<?x768xf32>.  LLVM's
+A kernel with sizes (dynamic/dynamic_kernel.py) has arguments memref<?x768xf32>.  LLVM's
 functions take bare pointers, which say nothing of extents: they are read from the
 sizes.
 
@@ -12,9 +12,9 @@ sizes.
 
 from __future__ import annotations
 
-from nanoloom.mlir import arith, ir, memref
-from nanoloom.sizes.dynamic_kernel import ARGUMENT, EXTENTS, MOST, NUMBER
-from nanoloom.vector.access import constant_of, index, multiply
+from nanoloom.dynamic.dynamic_kernel import ARGUMENT, EXTENTS, MOST, NUMBER
+from nanoloom.ir.access import constant_of, index, multiply
+from nanoloom.ir.mlir import arith, ir, memref
 
 DYNAMIC = ir.ShapedType.get_dynamic_size()
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from nanoloom.mlir import ir, named
-from nanoloom.vector.access import function_around, index
+from nanoloom.ir.access import function_around, index
+from nanoloom.ir.mlir import ir, named
 from nanoloom.vector.dynamic_extents import described, size_number
 from nanoloom.vector.nanokernel.tile.extents import most_number
 from nanoloom.vector.scratch_memory import sign

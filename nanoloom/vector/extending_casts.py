@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nanoloom.mlir import ir
+from nanoloom.ir.mlir import ir
 from nanoloom.nest.reduction import WIDENING
 
 

@@ -7,8 +7,8 @@ Blocks are alike but for the last one: what is left of them has one size, not an
 
 from __future__ import annotations
 
-from nanoloom.mlir import ir
-from nanoloom.vector.access import coefficient, constant_of
+from nanoloom.ir.access import coefficient, constant_of
+from nanoloom.ir.mlir import ir
 from nanoloom.vector.nanokernel.tile.extents import dynamic_size
 
 

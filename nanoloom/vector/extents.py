@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nanoloom.mlir import arith, ir, memref
-from nanoloom.vector.access import constant_of, index
+from nanoloom.ir.access import constant_of, index
+from nanoloom.ir.mlir import arith, ir, memref
 
 
 def size(buffer: ir.Value, place: int) -> ir.Value:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from nanoloom.mlir import arith, ir, named
+from nanoloom.ir.mlir import arith, ir, named
 from nanoloom.target.facts import Target
 from nanoloom.target.instructions.choose import extremes_of
 from nanoloom.target.instructions.instruction import KEPT, OTHER, SECOND, Extreme

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nanoloom.mlir import arith, ir, named, vector
+from nanoloom.ir.mlir import arith, ir, named, vector
 from nanoloom.target.facts import Target
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from nanoloom.mlir import ir, named
-from nanoloom.sizes.dynamic_kernel import ARGUMENT, EXTENTS, NUMBER
-from nanoloom.vector.access import constant_of
+from nanoloom.dynamic.dynamic_kernel import ARGUMENT, EXTENTS, NUMBER
+from nanoloom.ir.access import constant_of
+from nanoloom.ir.mlir import ir, named
 
 DYNAMIC = ir.ShapedType.get_dynamic_size()
 Extent: TypeAlias = int | str | None  # a number, the name of a size; None if unknown

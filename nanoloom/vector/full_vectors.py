@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from nanoloom.kernels.linalg_query import bordered_by, dims_of
-from nanoloom.kernels.linalg_query import outputs as results
-from nanoloom.mlir import ir
+from nanoloom.ir.access import Access, Operand
+from nanoloom.ir.linalg_query import bordered_by, dims_of
+from nanoloom.ir.linalg_query import outputs as results
+from nanoloom.ir.mlir import ir
 from nanoloom.nest.extent import Lanes
 from nanoloom.target.facts import Target
 from nanoloom.target.masked_access import has_masked_loads
-from nanoloom.vector.access import Access, Operand
 from nanoloom.vector.scalable_gather import has_distance
 
 FUSED = (32, 64)  # bits of the floats that a multiply-add takes

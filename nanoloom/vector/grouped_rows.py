@@ -11,9 +11,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nanoloom.mlir import arith, ir, vector
-from nanoloom.nest.extent import Lanes
-from nanoloom.vector.access import (
+from nanoloom.ir.access import (
     Operand,
     add,
     apply,
@@ -23,6 +21,8 @@ from nanoloom.vector.access import (
     parts,
     written,
 )
+from nanoloom.ir.mlir import arith, ir, vector
+from nanoloom.nest.extent import Lanes
 from nanoloom.vector.nanokernel.k_groups import interleaved_panel
 from nanoloom.vector.tile_points import Point
 from nanoloom.vector.widths import as_index, elements, vector_type

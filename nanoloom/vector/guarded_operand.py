@@ -1,4 +1,4 @@
-"""Guarded reads: what is within a tensor, and a fill elsewhere (kernels/pad_op.py).
+"""Guarded reads: what is within a tensor, and a fill elsewhere (fusion/pad_op.py).
 
     p[i, j] = x[i - 1, j - 1] if 0 <= i - 1 < h and 0 <= j - 1 < w, else z
 
@@ -14,13 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from nanoloom.kernels.linalg_query import (
-    dims_of,
-    map_dims,
-)
-from nanoloom.mlir import arith, ir, vector
-from nanoloom.nest.extent import Lanes
-from nanoloom.vector.access import (
+from nanoloom.ir.access import (
     Operand,
     add,
     coefficient,
@@ -29,6 +23,12 @@ from nanoloom.vector.access import (
     index,
     multiply,
 )
+from nanoloom.ir.linalg_query import (
+    dims_of,
+    map_dims,
+)
+from nanoloom.ir.mlir import arith, ir, vector
+from nanoloom.nest.extent import Lanes
 from nanoloom.vector.body import read
 from nanoloom.vector.extents import size
 from nanoloom.vector.guard import Bounds, larger, steps_within

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from itertools import product
 
-from nanoloom.mlir import ir
-from nanoloom.vector.access import constant_of
+from nanoloom.ir.access import constant_of
+from nanoloom.ir.mlir import ir
 
 Pair = tuple[int, int]
 CORNERS: Mapping[str, Callable[[int, int], int]] = {

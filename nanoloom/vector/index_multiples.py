@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import gcd
 
-from nanoloom.mlir import ir
-from nanoloom.vector.access import constant_of
+from nanoloom.ir.access import constant_of
+from nanoloom.ir.mlir import ir
 
 
 def is_multiple(value: ir.Value | int, number: int) -> bool:

@@ -12,10 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from nanoloom.kernels.linalg_query import map_dims
-from nanoloom.mlir import ir, vector
-from nanoloom.nest.extent import ONE, Lanes
-from nanoloom.vector.access import (
+from nanoloom.ir.access import (
     SECOND,
     Access,
     added,
@@ -26,6 +23,9 @@ from nanoloom.vector.access import (
     whole,
     written,
 )
+from nanoloom.ir.linalg_query import map_dims
+from nanoloom.ir.mlir import ir, vector
+from nanoloom.nest.extent import ONE, Lanes
 from nanoloom.vector.guarded_operand import is_zero
 from nanoloom.vector.index_bounds import bounds
 from nanoloom.vector.lane_values import LaneValue, Uniform, Vector

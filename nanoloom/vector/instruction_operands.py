@@ -10,12 +10,12 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nanoloom.mlir import arith, ir, llvm, memref, vector
+from nanoloom.ir.access import index, multiply
+from nanoloom.ir.mlir import arith, ir, llvm, memref, vector
 from nanoloom.nest.extent import Lanes
 from nanoloom.target.instructions.aarch64 import REPEATED_QUAD
 from nanoloom.target.instructions.choose import DotUse
 from nanoloom.target.instructions.instruction import BITS
-from nanoloom.vector.access import index, multiply
 from nanoloom.vector.lane_values import Vector
 from nanoloom.vector.nanokernel.instructions import emit_with, in_lanes, word_of
 from nanoloom.vector.tile_points import Point

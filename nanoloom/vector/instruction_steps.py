@@ -19,11 +19,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nanoloom.mlir import arith, ir, llvm, vector
+from nanoloom.ir.access import add, index, written
+from nanoloom.ir.mlir import arith, ir, llvm, vector
 from nanoloom.nest.extent import Lanes
 from nanoloom.target.instructions.choose import DotUse
 from nanoloom.target.instructions.instruction import BITS, LANE
-from nanoloom.vector.access import add, index, written
 from nanoloom.vector.grouped_rows import GroupedRows, parts_of
 from nanoloom.vector.instruction_operands import RowFactors, filled
 from nanoloom.vector.lane_values import Vector

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from nanoloom.errors import Error
-from nanoloom.mlir import ir, vector
-from nanoloom.vector.access import Access
+from nanoloom.ir.access import Access
+from nanoloom.ir.mlir import ir, vector
 from nanoloom.vector.combiner import PACKED, Combiner, all_bits
 
 if TYPE_CHECKING:

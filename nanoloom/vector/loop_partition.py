@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nanoloom.kernels.linalg_query import map_dims
-from nanoloom.mlir import ir
-from nanoloom.vector.access import constant_of, index, written
+from nanoloom.ir.access import constant_of, index, written
+from nanoloom.ir.linalg_query import map_dims
+from nanoloom.ir.mlir import ir
 from nanoloom.vector.guard import Bounds
 from nanoloom.vector.guarded_operand import GuardedOperand
 from nanoloom.vector.software_pipelining import fence

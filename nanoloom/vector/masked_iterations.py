@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from nanoloom.mlir import arith, ir, llvm, scf, vector
+from nanoloom.ir.access import add, constant_of, index
+from nanoloom.ir.mlir import arith, ir, llvm, scf, vector
 from nanoloom.nest.extent import Lanes
-from nanoloom.vector.access import add, constant_of, index
 from nanoloom.vector.widths import as_index, elements, vector_type
 
 Masks: TypeAlias = list[ir.Value]  # of vectors side by side

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from nanoloom.mlir import arith, ir
+from nanoloom.ir.mlir import arith, ir
 
 WORDS = {
     int(arith.CmpFPredicate.OGT): "max",

@@ -8,7 +8,7 @@ vector has one use only.
 
 from __future__ import annotations
 
-from nanoloom.mlir import ir, named
+from nanoloom.ir.mlir import ir, named
 from nanoloom.target.facts import Target
 from nanoloom.target.instructions.choose import number_product
 from nanoloom.target.instructions.instruction import Instruction

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from nanoloom.mlir import ir, memref, vector
+from nanoloom.ir.access import Access, add, index
+from nanoloom.ir.mlir import ir, memref, vector
 from nanoloom.nest.extent import ONE
 from nanoloom.vector import stride2_load
-from nanoloom.vector.access import Access, add, index
 from nanoloom.vector.body import read
 from nanoloom.vector.extending_casts import extended
 from nanoloom.vector.lane_values import LaneValue, Uniform, Vector

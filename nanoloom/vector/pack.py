@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from nanoloom.dynamic.dynamic_kernel import EXTENTS, NUMBER
 from nanoloom.errors import Error
-from nanoloom.kernels.linalg_query import Op
-from nanoloom.mlir import ir, named
+from nanoloom.ir.linalg_query import Op
+from nanoloom.ir.mlir import ir, named
 from nanoloom.schedule.packing import Pack
-from nanoloom.sizes.dynamic_kernel import EXTENTS, NUMBER
 from nanoloom.vector.dialect import PACKED, make
 from nanoloom.weights.panels import WORD
 

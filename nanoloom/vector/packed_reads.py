@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nanoloom.errors import Error
-from nanoloom.kernels.linalg_query import inputs, maps
-from nanoloom.mlir import ir, named, tensor
+from nanoloom.ir.access import add, constant_of, divide, index, multiply
+from nanoloom.ir.linalg_query import inputs, maps
+from nanoloom.ir.mlir import ir, named, tensor
 from nanoloom.schedule.packing import Pack
-from nanoloom.vector.access import add, constant_of, divide, index, multiply
 from nanoloom.vector.index_multiples import is_multiple
 from nanoloom.vector.nanokernel.tile.extents import dynamic_size, most_number
 from nanoloom.vector.nanokernel.tile.tile import is_packed, origin, packed_argument

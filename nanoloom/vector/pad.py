@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from math import prod
 
 from nanoloom.errors import Error
-from nanoloom.kernels.linalg_query import (
+from nanoloom.ir.access import coefficient, index, offset_of
+from nanoloom.ir.linalg_query import (
     Op,
     all_dims,
     body,
@@ -27,10 +28,9 @@ from nanoloom.kernels.linalg_query import (
     map_dims,
     maps,
 )
-from nanoloom.mlir import arith, ir, memref
+from nanoloom.ir.mlir import arith, ir, memref
 from nanoloom.nest.extent import Lanes
 from nanoloom.nest.reduction import NUMBERS
-from nanoloom.vector.access import coefficient, index, offset_of
 from nanoloom.vector.combiner import number_of
 from nanoloom.vector.extents import size
 from nanoloom.vector.nanokernel.tile.extents import dynamic_size, most_number

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from nanoloom.errors import Error
-from nanoloom.kernels.linalg_query import Op, bordered, is_pad, yielded
+from nanoloom.ir.linalg_query import Op, bordered, is_pad, yielded
+from nanoloom.ir.mlir import arith, ir, tensor
 from nanoloom.linalg.builder.pointwise import pointwise
-from nanoloom.mlir import arith, ir, tensor
 
 Number = ir.Value | int
 # The expressions of a map, or numbers, of those of what it is given.

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nanoloom.mlir import ir
-from nanoloom.vector.access import constant_of, index
+from nanoloom.ir.access import constant_of, index
+from nanoloom.ir.mlir import ir
 from nanoloom.vector.dialect import LOOP, PANEL_ROUND
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from nanoloom.mlir import ir, memref, named, run_pipeline
+from nanoloom.ir.mlir import ir, memref, named, run_pipeline
 from nanoloom.schedule.language import Prefetch
 from nanoloom.target.facts import Target
 from nanoloom.vector.body_indices import write_out_places

@@ -15,10 +15,10 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from nanoloom.errors import Error
-from nanoloom.mlir import arith, ir, memref, named, scf
+from nanoloom.ir.access import add, divide, index, multiply
+from nanoloom.ir.mlir import arith, ir, memref, named, scf
 from nanoloom.schedule.directives.prefetch import LEVELS, Prefetch
 from nanoloom.schedule.packing import Pack
-from nanoloom.vector.access import add, divide, index, multiply
 from nanoloom.vector.dialect import IN_ORDER, LOOP, PANEL_ROUND
 from nanoloom.vector.nanokernel.amx.panels import ARGUMENT
 from nanoloom.vector.nanokernel.tile.task import locality

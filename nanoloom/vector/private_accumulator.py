@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from nanoloom.errors import Error
-from nanoloom.kernels.linalg_query import Op, is_fill, is_generic, outputs
-from nanoloom.kernels.nest import STAGE
+from nanoloom.ir.linalg_query import Op, is_fill, is_generic, outputs
+from nanoloom.ir.loop_nest import STAGE
+from nanoloom.ir.mlir import arith, ir, tensor
 from nanoloom.linalg.builder.pointwise import pointwise
-from nanoloom.mlir import arith, ir, tensor
 from nanoloom.schedule.language import RESULT
 
 

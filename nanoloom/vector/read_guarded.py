@@ -1,4 +1,4 @@
-"""What a pad on buffers says in its body (kernels/pad_op.py), as a guarded read.
+"""What a pad on buffers says in its body (fusion/pad_op.py), as a guarded read.
 
 at = i - 1;  p[i] = select(0 <= at < h, load x[min(max(at, 0), h - 1)], z)
   ->  x at i - 1, guarded in front and behind; z elsewhere
@@ -10,19 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nanoloom.kernels.linalg_query import (
-    body,
-    dims_of,
-    is_pad,
-    map_dims,
-    maps,
-    sums_products,
-    yielded,
-)
-from nanoloom.mlir import ir
-from nanoloom.nest.extent import Lanes
-from nanoloom.target.facts import Target
-from nanoloom.vector.access import (
+from nanoloom.ir.access import (
     CONSTANT,
     Access,
     add,
@@ -34,6 +22,18 @@ from nanoloom.vector.access import (
     parts,
     written,
 )
+from nanoloom.ir.linalg_query import (
+    body,
+    dims_of,
+    is_pad,
+    map_dims,
+    maps,
+    sums_products,
+    yielded,
+)
+from nanoloom.ir.mlir import ir
+from nanoloom.nest.extent import Lanes
+from nanoloom.target.facts import Target
 from nanoloom.vector.full_vectors import reads_rows
 from nanoloom.vector.guarded_operand import FRONT, Edges, GuardedOperand
 

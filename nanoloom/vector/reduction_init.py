@@ -7,14 +7,14 @@ A fill right in front of what adds to it would write a buffer only to be read ag
 
 from __future__ import annotations
 
-from nanoloom.kernels.linalg_query import (
+from nanoloom.ir.linalg_query import (
     input_count,
     iterators,
     map_dims,
     maps,
     yielded,
 )
-from nanoloom.mlir import ir
+from nanoloom.ir.mlir import ir
 
 SAME = ("memref.subview", "memref.cast", "memref.collapse_shape",
         "memref.expand_shape", "memref.reinterpret_cast")  # fmt: skip

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
-from nanoloom.mlir import ir, scf
-from nanoloom.vector.access import constant_of, index
+from nanoloom.ir.access import constant_of, index
+from nanoloom.ir.mlir import ir, scf
 from nanoloom.vector.choose_instruction import cuts
 from nanoloom.vector.extents import is_next, is_same
 from nanoloom.vector.guard import Bounds

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nanoloom.mlir import arith, ir, memref, scf, vector
+from nanoloom.ir.access import add, index
+from nanoloom.ir.mlir import arith, ir, memref, scf, vector
 from nanoloom.nest.extent import ONE
 from nanoloom.target.tail_forms import MASKING, SCALAR_REMAINDER, VECTOR_LENGTH
-from nanoloom.vector.access import add, index
 from nanoloom.vector.extents import is_same, rounded_down
 from nanoloom.vector.joint_lane_reduction import joint_reduction, reduced_jointly
 from nanoloom.vector.masked_iterations import Masks, by_lengths, rest_lanes, under_masks

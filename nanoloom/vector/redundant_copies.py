@@ -7,7 +7,7 @@ A part of a larger tensor, in another shape with sizes in it, is such.
 
 from __future__ import annotations
 
-from nanoloom.mlir import ir, named
+from nanoloom.ir.mlir import ir, named
 
 COPY, EXPAND, COLLAPSE = "memref.copy", "memref.expand_shape", "memref.collapse_shape"
 BETWEEN = ("memref.dim", COLLAPSE)

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from itertools import product
 from types import MappingProxyType
 
-from nanoloom.kernels.linalg_query import all_dims
-from nanoloom.mlir import arith, ir, memref, vector
+from nanoloom.ir.access import Access, Operand, add, index
+from nanoloom.ir.linalg_query import all_dims
+from nanoloom.ir.mlir import arith, ir, memref, vector
 from nanoloom.nest.extent import ONE, Lanes
 from nanoloom.vector import inlined_producers as producers
-from nanoloom.vector.access import Access, Operand, add, index
 from nanoloom.vector.body import VectorBody, gathers, read, takes_any
 from nanoloom.vector.choose_instruction import in_groups, summed
 from nanoloom.vector.extents import size

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nanoloom.mlir import ir, vector
-from nanoloom.vector.access import Operand, add, index
+from nanoloom.ir.access import Operand, add, index
+from nanoloom.ir.mlir import ir, vector
 from nanoloom.vector.grouped_rows import zeros
 from nanoloom.vector.tile_loops import moved
 

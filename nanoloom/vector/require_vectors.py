@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from nanoloom.errors import Error
-from nanoloom.kernels.linalg_query import Op
-from nanoloom.kernels.nest import STAGE
+from nanoloom.ir.linalg_query import Op
+from nanoloom.ir.loop_nest import STAGE
 from nanoloom.nest.extent import Lanes
 from nanoloom.vector.store_at import is_kept
 from nanoloom.vector.vector_plan import plan_of

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nanoloom.mlir import arith, ir, llvm, memref, vector
-from nanoloom.vector.access import (
+from nanoloom.ir.access import (
     Operand,
     add,
     coefficient,
@@ -20,6 +19,7 @@ from nanoloom.vector.access import (
     index,
     multiply,
 )
+from nanoloom.ir.mlir import arith, ir, llvm, memref, vector
 from nanoloom.vector.widths import filler
 
 MOST_APART = 1 << 20  # numbers: 256 lanes of 8 bytes stay within 32 bits

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nanoloom.mlir import arith, ir, scf, vector
+from nanoloom.ir.access import index
+from nanoloom.ir.mlir import arith, ir, scf, vector
 from nanoloom.nest.extent import Lanes
-from nanoloom.vector.access import index
 from nanoloom.vector.widths import as_index, elements, vector_type
 
 LEAST = 128  # bits for each unit of the width: groups of registers are halved as such

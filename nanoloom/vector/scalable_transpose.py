@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from nanoloom.mlir import arith, ir, llvm, memref, vector
+from nanoloom.ir.access import Access, Operand, add, index, multiply
+from nanoloom.ir.mlir import arith, ir, llvm, memref, vector
 from nanoloom.nest.extent import ONE, Lanes
 from nanoloom.target.instructions.aarch64 import EXCHANGES
-from nanoloom.vector.access import Access, Operand, add, index, multiply
 from nanoloom.vector.extent_values import possible_values
 from nanoloom.vector.extents import rounded_down
 from nanoloom.vector.nanokernel.instructions import emit

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from math import prod
 
-from nanoloom.mlir import function_named, ir, memref, named
-from nanoloom.vector.access import function_around
+from nanoloom.ir.access import function_around
+from nanoloom.ir.mlir import function_named, ir, memref, named
 from nanoloom.vector.temporaries import LINE, bytes_of
 
 LOOPS = ("scf.for", "scf.while", "scf.forall", "scf.parallel")

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nanoloom.mlir import ir, named, scf, vector
-from nanoloom.sizes.dynamic_kernel import ARGUMENT
-from nanoloom.vector.access import constant_of
+from nanoloom.dynamic.dynamic_kernel import ARGUMENT
+from nanoloom.ir.access import constant_of
+from nanoloom.ir.mlir import ir, named, scf, vector
 
 WRITE = "vector.transfer_write"
 PURE = ("arith", "math", "affine")  # dialects; nothing in them reads a buffer

@@ -13,9 +13,9 @@ from collections import Counter
 from itertools import product
 from typing import TYPE_CHECKING
 
-from nanoloom.kernels.linalg_query import dims_of
-from nanoloom.mlir import ir
-from nanoloom.vector.access import Operand, constant_of, index
+from nanoloom.ir.access import Operand, constant_of, index
+from nanoloom.ir.linalg_query import dims_of
+from nanoloom.ir.mlir import ir
 from nanoloom.vector.guarded_operand import GuardedOperand
 from nanoloom.vector.value_cache import ValueCache
 

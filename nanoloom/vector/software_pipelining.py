@@ -19,8 +19,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from nanoloom.errors import Error
-from nanoloom.mlir import arith, ir, scf
-from nanoloom.vector.access import add, constant_of, index
+from nanoloom.ir.access import add, constant_of, index
+from nanoloom.ir.mlir import arith, ir, scf
 from nanoloom.vector.lane_values import LaneValue, Uniform, Vector
 from nanoloom.vector.operand_loads import load_operand
 from nanoloom.vector.value_cache import ValueCache

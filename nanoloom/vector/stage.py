@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nanoloom.mlir import function_named, ir
+from nanoloom.ir.mlir import function_named, ir
 from nanoloom.schedule.packing import Pack
 from nanoloom.target.facts import Target
 from nanoloom.vector.directives import Directives, tile

@@ -14,14 +14,14 @@ an argument makes all of the kernel a single task (tasks.py).
 from __future__ import annotations
 
 from nanoloom.errors import Error
-from nanoloom.kernels.linalg_query import Op, is_generic, outputs
-from nanoloom.mlir import bufferization, ir, named
+from nanoloom.ir.access import function_around
+from nanoloom.ir.linalg_query import Op, is_generic, outputs
+from nanoloom.ir.mlir import bufferization, ir, named
 from nanoloom.target.facts import VectorUnit
-from nanoloom.vector.access import function_around
 from nanoloom.vector.padded_buffer import write_padding
 from nanoloom.vector.scratch_memory import lines_of
 
-APART = "nanoloom.split_symbols"  # on a copy of what was set apart; others stay copies
+APART = "nanoloom.model.split_symbols"  # on a copy of what was set apart; others stay copies
 PLACES = ("registers", "task", "arena", "source", "padded")
 STORED = "nanoloom.stored"  # of a stage: where
 ARENA = "nanoloom.arena"  # of a kernel: how many arguments it has for such tensors

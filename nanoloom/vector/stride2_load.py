@@ -12,8 +12,8 @@ lanes of the same two loads, as far as these reach.
 
 from __future__ import annotations
 
-from nanoloom.mlir import arith, ir, vector
-from nanoloom.vector.access import SECOND, Parts, constant_of
+from nanoloom.ir.access import SECOND, Parts, constant_of
+from nanoloom.ir.mlir import arith, ir, vector
 
 CREATE = "vector.create_mask"
 

@@ -9,11 +9,11 @@ look up 64, zeros elsewhere.  Other lanes than a register's load one after anoth
 
 from __future__ import annotations
 
-from nanoloom.mlir import arith, ir, memref, named, vector
+from nanoloom.ir.access import index
+from nanoloom.ir.mlir import arith, ir, memref, named, vector
 from nanoloom.target.facts import Target
 from nanoloom.target.instructions import aarch64, x86
 from nanoloom.target.instructions.choose import of_width
-from nanoloom.vector.access import index
 from nanoloom.vector.dialect import LOOKUP, make
 from nanoloom.vector.nanokernel.instructions import emit
 

@@ -15,9 +15,9 @@ from functools import reduce
 from math import prod
 from typing import TypeAlias
 
-from nanoloom.kernels.linalg_query import input_count, is_generic
-from nanoloom.mlir import arith, func, ir, named, scf
-from nanoloom.vector.access import add, index, multiply
+from nanoloom.ir.access import add, index, multiply
+from nanoloom.ir.linalg_query import input_count, is_generic
+from nanoloom.ir.mlir import arith, func, ir, named, scf
 
 PURE = (
     "arith.",

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from math import prod
 
-from nanoloom.mlir import ir, memref, named
-from nanoloom.vector.access import function_around, index
+from nanoloom.ir.access import function_around, index
+from nanoloom.ir.mlir import ir, memref, named
 from nanoloom.vector.dynamic_extents import most_size
 from nanoloom.vector.nanokernel.tile.extents import most_number
 

@@ -14,11 +14,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from nanoloom.mlir import arith, ir, scf
+from nanoloom.ir.access import add, constant_of, difference, index
+from nanoloom.ir.mlir import arith, ir, scf
 from nanoloom.nest.extent import ONE
 from nanoloom.nest.guard import MOST_ENDS, Partition
 from nanoloom.target.tail_forms import MASKING, SCALAR_REMAINDER, VECTOR_LENGTH
-from nanoloom.vector.access import add, constant_of, difference, index
 from nanoloom.vector.extent_values import possible_values
 from nanoloom.vector.extents import is_next, is_same, rounded_down
 from nanoloom.vector.loop_partition import points_within

@@ -28,7 +28,7 @@ operations with such vectors read, and tiles of them: one number decides.
 # No postponed annotations here: ext reads the fields' types when the class is made.
 from typing import Any
 
-from nanoloom.mlir import ext, ir, transform_dialect
+from nanoloom.ir.mlir import ext, ir, transform_dialect
 from nanoloom.vector.dialect import Dialect
 from nanoloom.vector.transform_notes import NOTES
 

@@ -16,7 +16,7 @@ a stage's vectors.
 """
 
 # No postponed annotations here: ext reads the fields' types when the class is made.
-from nanoloom.mlir import ext, ir, transform_dialect
+from nanoloom.ir.mlir import ext, ir, transform_dialect
 from nanoloom.vector.dialect import Dialect
 
 

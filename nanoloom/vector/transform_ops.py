@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from nanoloom.errors import Error
-from nanoloom.mlir import interpreter, ir, run_pipeline, transform_dialect
+from nanoloom.ir.mlir import interpreter, ir, run_pipeline, transform_dialect
 from nanoloom.nest.extent import Lanes
 from nanoloom.vector.dialect import Dialect, touch_no_memory
 from nanoloom.vector.transform_fields import FIELDS, ScaledOp

@@ -12,10 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from nanoloom.kernels.linalg_query import dims_of
-from nanoloom.mlir import arith, ir
-from nanoloom.nest.extent import ONE, Lanes
-from nanoloom.vector.access import (
+from nanoloom.ir.access import (
     Access,
     Operand,
     add,
@@ -24,6 +21,9 @@ from nanoloom.vector.access import (
     difference,
     index,
 )
+from nanoloom.ir.linalg_query import dims_of
+from nanoloom.ir.mlir import arith, ir
+from nanoloom.nest.extent import ONE, Lanes
 from nanoloom.vector.extent_values import possible_values
 from nanoloom.vector.extents import is_same, rounded_down
 from nanoloom.vector.register_transpose import SquareTranspose, transpose

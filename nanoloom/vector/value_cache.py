@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
-from nanoloom.mlir import ir
+from nanoloom.ir.access import Operand, apply, parts, written
+from nanoloom.ir.mlir import ir
 from nanoloom.nest.extent import Lanes
-from nanoloom.vector.access import Operand, apply, parts, written
 from nanoloom.vector.body_steps import BodyStep, steps_of
 from nanoloom.vector.lane_values import LaneValue
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from nanoloom.ir.mlir import ir, named
 from nanoloom.linalg.builder.pointwise import element_type, itself, pointwise
-from nanoloom.mlir import ir, named
 from nanoloom.nest.extent import ONE, Lanes
 from nanoloom.vector.vectorize import require_lanes, vector_words
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nanoloom.kernels.linalg_query import Op
+from nanoloom.ir.linalg_query import Op
 from nanoloom.nest.extent import Lanes
 from nanoloom.target.tail_forms import FORMS, MASKED_REMAINDER
 from nanoloom.vector.vectorize import (

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from math import prod
 
 from nanoloom.errors import Error
-from nanoloom.kernels.linalg_query import Op, extents, is_generic, iterators, maps
-from nanoloom.mlir import ir
+from nanoloom.ir.linalg_query import Op, extents, is_generic, iterators, maps
+from nanoloom.ir.mlir import ir
 from nanoloom.nest.extent import Lanes
 from nanoloom.schedule.directives.transpose_in_registers import LEAST_BLOCK, MOST_BLOCK
 from nanoloom.target.tail_forms import FORMS, MASKED_REMAINDER, VECTOR_LENGTH

@@ -13,20 +13,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from nanoloom.kernels.linalg_query import (
+from nanoloom.ir.access import Operand, index
+from nanoloom.ir.linalg_query import (
     all_dims,
     body,
     input_count,
     iterators,
     maps,
 )
-from nanoloom.mlir import ir, memref, named, run_pipeline
+from nanoloom.ir.mlir import ir, memref, named, run_pipeline
 from nanoloom.nest.extent import ONE
 from nanoloom.target.facts import Target
 from nanoloom.target.instructions.choose import DotUse, widens_products
 from nanoloom.target.tail_forms import MASKED_REMAINDER, SCALAR_REMAINDER
 from nanoloom.vector import combiner, scalable_transpose
-from nanoloom.vector.access import Operand, index
 from nanoloom.vector.body import gathers, is_vectorizable
 from nanoloom.vector.choose_instruction import required_steps
 from nanoloom.vector.compute_at_tile import compute_at_tile

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nanoloom.kernels.linalg_query import extents, input_count, iterators, maps
-from nanoloom.mlir import ir, named
+from nanoloom.ir.access import Access, Operand
+from nanoloom.ir.linalg_query import extents, input_count, iterators, maps
+from nanoloom.ir.mlir import ir, named
 from nanoloom.nest.extent import Lanes
-from nanoloom.vector.access import Access, Operand
 from nanoloom.vector.body import keys
 from nanoloom.vector.scalable_gather import has_distance
 from nanoloom.vector.vectorize import vector_words

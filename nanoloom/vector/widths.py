@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from nanoloom.mlir import arith, ir, vector
+from nanoloom.ir.access import index, multiply
+from nanoloom.ir.mlir import arith, ir, vector
 from nanoloom.nest.extent import Lanes
-from nanoloom.vector.access import index, multiply
 
 
 def vector_type(lanes: Lanes, element: ir.Type) -> ir.VectorType:

@@ -9,7 +9,6 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TypedDict
 
-from nanoloom import mlir
 from nanoloom.binary.kernel import CompiledKernel
 from nanoloom.binary.objects import (
     DEFAULT_OPTIONS,
@@ -20,6 +19,7 @@ from nanoloom.binary.objects import (
 )
 from nanoloom.binary.stack_frames import require_small
 from nanoloom.errors import Error
+from nanoloom.ir import mlir
 from nanoloom.llvm.stage import to_llvm
 from nanoloom.schedule.user_schedules import naming_schedule
 from nanoloom.target.facts import Target

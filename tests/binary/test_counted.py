@@ -12,10 +12,10 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 import nanoloom
+from nanoloom.api.program import Program
 from nanoloom.binary.toolchain import zig
 from nanoloom.cache import Cache
 from nanoloom.errors import Unsupported
-from nanoloom.program import Program
 
 # Of rows above a threshold: where they are (the places of an axis behind another one),
 # their boxes without those that overlap, and a number of a shape that is known.

@@ -11,9 +11,9 @@ import onnx
 import pytest
 
 import nanoloom
+from nanoloom.api.program import Program
 from nanoloom.binary.toolchain import zig
 from nanoloom.cache import Cache
-from nanoloom.program import Program
 
 MODEL = """<ir_version: 9, opset_import: ["" : 18]>
 above (float[length] x) => (float[n] kept, int64[1] number)

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from onnx import ModelProto, numpy_helper, parser
 
+from nanoloom.api.loaded import load
+from nanoloom.api.program import Program
 from nanoloom.cache import Cache
 from nanoloom.compile_program import compile
 from nanoloom.errors import Error
-from nanoloom.loaded import load
 from nanoloom.options import CompileOptions
-from nanoloom.program import Program
 from nanoloom.schedule.register_tile import of_common_width, ranked
 from nanoloom.target import by_name
 from nanoloom.target.by_name import levels

@@ -15,15 +15,15 @@ import onnx
 import pytest
 
 import nanoloom
+from nanoloom.api.program import Program
 from nanoloom.binary.toolchain import zig
 from nanoloom.cache import Cache
 from nanoloom.options import CompileOptions
-from nanoloom.program import Program
 from nanoloom.runtime.emulation import machine
 from nanoloom.target.by_name import levels
 from nanoloom.target.host import host
 from tests.c_libraries import lend
-from tests.sizes.test_rooms import DURATIONS, HEAD, READ, looped
+from tests.dynamic.test_rooms import DURATIONS, HEAD, READ, looped
 
 # Reads sizes and inputs, each behind its number of bytes; writes a status, and shapes
 # and outputs, or a sentence.

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nanoloom.api.loaded import Loaded
 from nanoloom.binary.assemble import Compiled
 from nanoloom.binary.executable import Identity, write_executable
 from nanoloom.binary.header import header_h
@@ -20,7 +21,6 @@ from nanoloom.binary.toolchain import zig
 from nanoloom.cache import Cache
 from nanoloom.errors import InputError
 from nanoloom.interface.bounds import Bounds
-from nanoloom.loaded import Loaded
 from tests.binary.test_executable import HERE, refused, run
 from tests.runtime.native import TRIPLE, Block
 from tests.runtime.sized import kernels, table

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nanoloom.api.program import Program
 from nanoloom.binary import executable, libc
 from nanoloom.cache import Cache
 from nanoloom.cli.emulation import written
-from nanoloom.program import Program
 from nanoloom.runtime import emulation
 from tests.c_libraries import lend
 from tests.cli import models

@@ -11,8 +11,8 @@ import numpy as np
 import onnx_ir
 import pytest
 
+from nanoloom.api.program import Program
 from nanoloom.cli import verify
-from nanoloom.program import Program
 from tests.cli import models
 from tests.cli.conftest import Command
 from tests.cli.test_refusals import refused

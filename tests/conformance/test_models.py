@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import nanoloom
+from nanoloom.api.program import Program
 from nanoloom.frontend.inputs import InputSpec, random_inputs
 from nanoloom.inspect.differences import compare
 from nanoloom.inspect.references import disturbed, open_reference
-from nanoloom.program import Program
 from tests.conformance.pipeline import THREADS, Pipeline
 
 MODELS = sorted((Path(__file__).parents[1] / "models").glob("*.onnx"))

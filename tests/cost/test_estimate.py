@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from nanoloom.cost.estimate import Estimate, estimate
-from nanoloom.fusion.fusion import fusion
+from nanoloom.nest.fusion import fusion
 from nanoloom.nest.nest import LoopNest
 from nanoloom.schedule.language import Reorder, Schedule, Split
 from nanoloom.target import Target, by_name

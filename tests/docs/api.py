@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterator
 
 import nanoloom
 from nanoloom import errors, options
+from nanoloom.api.loaded import Loaded
+from nanoloom.api.sessions.session import Session
 from nanoloom.cache import Cache
 from nanoloom.explain import report
 from nanoloom.explain.profile import Layer, Profile
 from nanoloom.interface.interface import Interface
-from nanoloom.loaded import Loaded
 from nanoloom.quantization.quantize import Quantized
 from nanoloom.quantization.report import LayerReport, QuantizationReport
 from nanoloom.scoring import Scorer
-from nanoloom.sessions.session import Session
 
 HEAD = """\
 # Python

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import nanoloom
-from nanoloom.loaded import Loaded
-from nanoloom.sessions.session import Session
+from nanoloom.api.loaded import Loaded
+from nanoloom.api.sessions.session import Session
 from tests.docs.api import METHODS, PAGE, page
 
 API = Path(__file__).parents[2] / "docs" / "api.md"

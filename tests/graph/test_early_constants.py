@@ -13,7 +13,7 @@ import nanoloom
 from nanoloom.cache import Cache
 from nanoloom.graph import evaluate, inference, propagate, value_origin
 from nanoloom.graph.early_constants import own_origins, with_early_constants
-from nanoloom.source import Source
+from nanoloom.model.source import Source
 from tests.graph.models import operators, proto
 
 OPEN = """g (float[n,3] x) => (float[n,3] y)

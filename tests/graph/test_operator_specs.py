@@ -5,13 +5,13 @@ from __future__ import annotations
 import onnx
 import pytest
 
+from nanoloom.dynamic import batch_independence, operators, size_predicates
 from nanoloom.graph import folding, layout_effects, lookup_tables
 from nanoloom.graph.data_dependent import dispatch
 from nanoloom.graph.operator_families import ELEMENTWISE, REDUCTIONS
 from nanoloom.graph.operator_spec import EVERY, Family, OperatorSpec, Sizes
 from nanoloom.graph.operator_specs import SPECS
 from nanoloom.linalg.operators import OPERATORS
-from nanoloom.sizes import batch_independence, operators, size_predicates
 
 DOMAINS = ("", "ai.onnx.ml")
 

@@ -7,9 +7,9 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from nanoloom import mlir
 from nanoloom.errors import DataDependent, Error, ModelError, Unsupported
 from nanoloom.graph import inference
+from nanoloom.ir import mlir
 from nanoloom.linalg.stage import lower
 from tests.graph.models import constant, operators, optimized, proto, shapes
 

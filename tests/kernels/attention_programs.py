@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from nanoloom import mlir
+from nanoloom.ir import mlir
 from nanoloom.kernels.program import Program
 from nanoloom.kernels.retype.precision import to_bf16
 from nanoloom.kernels.stage import partition

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from nanoloom.ir.mlir import ir
 from nanoloom.kernels.program import Program
-from nanoloom.mlir import ir
 
 Array = np.ndarray
 LEAST = -np.inf

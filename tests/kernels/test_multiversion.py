@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from nanoloom.dynamic.polynomial import Size
 from nanoloom.interface.bounds import Bounds
 from nanoloom.kernels.multiversion import Pixels, multiversion, pixels_of
-from nanoloom.kernels.program import Call, Place, Program, ProgramSizes, Storage
+from nanoloom.kernels.program import Program, ProgramSizes
 from nanoloom.linalg.stage import Spec
-from nanoloom.sizes.polynomial import Size
+from nanoloom.memory.calls import Call, Place, Storage
 from nanoloom.weights.weight import weight_of
 
 SIDES = Size(((1, ("h", "w")),))

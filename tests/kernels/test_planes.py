@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nanoloom.mlir import ir
+from nanoloom.ir.mlir import ir
 from nanoloom.nest.extent import Lanes
 from nanoloom.schedule.choose import choose
 from nanoloom.schedule.language import ComputeAt, StoreAt, Vectorize

@@ -11,14 +11,14 @@ import numpy as np
 import onnx
 import pytest
 
-from nanoloom import mlir
-from nanoloom.kernels.layouts.layout import FIRST, LAST, Layout
-from nanoloom.mlir import ir
+from nanoloom.fusion.layouts.layout import FIRST, LAST, Layout
+from nanoloom.ir import mlir
+from nanoloom.ir.mlir import ir
 from nanoloom.schedule.choose import choose
 from nanoloom.schedule.language import ComputeAt, StoreAt
 from nanoloom.target import by_name
+from tests.fusion.layouts.test_networks import planned
 from tests.guarded import Side
-from tests.kernels.layouts.test_networks import planned
 from tests.kernels.padded_programs import Array, Windows, plain, stages
 from tests.kernels.test_planes import GEOMETRY, SAME
 from tests.linalg.bounds import sample

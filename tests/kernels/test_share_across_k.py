@@ -10,8 +10,9 @@ import pytest
 
 from nanoloom import compiler
 from nanoloom.binary.kernel import CompiledKernel
-from nanoloom.kernels.program import Program, Storage
+from nanoloom.kernels.program import Program
 from nanoloom.kernels.share_across_k import share_across_k
+from nanoloom.memory.calls import Storage
 from nanoloom.options import CompileOptions
 from nanoloom.schedule.choose import choose
 from nanoloom.schedule.language import Schedule

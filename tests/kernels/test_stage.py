@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nanoloom import mlir
+from nanoloom.ir import mlir
 from nanoloom.kernels.printer import describe_program
-from nanoloom.kernels.program import Program, Storage
+from nanoloom.kernels.program import Program
+from nanoloom.memory.calls import Storage
 from tests.filecheck import check_text
 from tests.kernels.random_programs import grown, inputs_of
 from tests.linalg.bounds import sample

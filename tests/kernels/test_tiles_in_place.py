@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nanoloom.kernels.regrouped_axes import groups_of
+from nanoloom.ir.regrouped_axes import groups_of
 from nanoloom.linalg.products.winograd import winograd
 from nanoloom.linalg.reductions.pooling import pool
 from nanoloom.target import Target

@@ -14,13 +14,13 @@ import onnx
 import onnx_ir
 from torch_mlir.dialects import torch as _torch  # noqa: F401 - refback passes
 
-from nanoloom import mlir
 from nanoloom.errors import DataDependent
 from nanoloom.graph.stage import bind_values, optimize
 from nanoloom.interface.data_dependent_outputs import counted, trimmed
+from nanoloom.ir import mlir
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.stage import LinalgModule, lower
-from nanoloom.mlir import ir
 from tests.native_code import Engine
 
 Feeds = Mapping[str, np.ndarray]

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from nanoloom.binary.objects import emit
+from nanoloom.ir.mlir import context, ir
+from nanoloom.ir.mlir import llvm as llvm_dialect
 from nanoloom.llvm.float_literals import to_llvm22
-from nanoloom.mlir import context, ir
-from nanoloom.mlir import llvm as llvm_dialect
 from tests.runtime.native import TRIPLE
 
 TYPES = {

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nanoloom import mlir
+from nanoloom.ir import mlir
+from nanoloom.ir.mlir import ir
 from nanoloom.llvm.masked_bf16 import mask_integers
-from nanoloom.mlir import ir
 from nanoloom.target import by_name
 from tests.filecheck import check_text
 from tests.linalg.bounds import sample, wide

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from nanoloom.ir.mlir import context, ir
 from nanoloom.llvm.shared_addresses import share_addresses
-from nanoloom.mlir import context, ir
 from tests.filecheck import check_text
 
 LOOP = """

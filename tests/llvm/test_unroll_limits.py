@@ -7,10 +7,10 @@ import re
 import numpy as np
 import pytest
 
+from nanoloom.ir.mlir import context, ir
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.llvm.unroll_limits import LARGE_OPERATIONS, bound_loops
-from nanoloom.mlir import context, ir
 from nanoloom.target import by_name
 from tests.vector.kernel_harness import program_of, run, stage_text
 

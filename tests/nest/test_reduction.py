@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from nanoloom import mlir
 from nanoloom.errors import Error
-from nanoloom.mlir import ir
+from nanoloom.ir import mlir
+from nanoloom.ir.mlir import ir
 from nanoloom.nest.reduction import (
     KINDS,
     NUMBERS,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nanoloom import mlir
+from nanoloom.ir import mlir
 from nanoloom.kernels.program import Program
 from nanoloom.kernels.stage import partition
 from nanoloom.notation import Buffer, Computation, axes, computation, maximum, tanh

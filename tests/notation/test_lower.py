@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nanoloom import mlir
+from nanoloom.ir import mlir
 from nanoloom.notation import Buffer, axes, computation, minimum
 from tests.filecheck import check_text
 from tests.notation.programs import convolution, kernels, stencil

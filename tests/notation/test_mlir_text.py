@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import nanoloom
-from nanoloom import mlir
 from nanoloom.cache import Cache
 from nanoloom.errors import Error
+from nanoloom.ir import mlir
 from nanoloom.kernels.program import Program
 from nanoloom.kernels.stage import partition
 from nanoloom.notation.mlir_text import Text

@@ -5,9 +5,9 @@ from __future__ import annotations
 from nanoloom.binary.objects import emit
 from nanoloom.binary.sizes import COUNTED, SizesTable
 from nanoloom.binary.table import Buffer, ProgramTable, Step
+from nanoloom.dynamic.polynomial import Size
 from nanoloom.interface.bounds import Bounds
 from nanoloom.interface.tensor import Element, Space, Tensor
-from nanoloom.sizes.polynomial import Size
 from tests.runtime.native import TRIPLE, kernel_ir
 
 # Tasks of three elements: as many as the first word of the step says.

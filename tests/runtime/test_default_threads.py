@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nanoloom.api.loaded import load
 from nanoloom.binary.link import Source, compile_c, link_shared
 from nanoloom.cache import Cache
 from nanoloom.compile_program import compile
 from nanoloom.errors import Error
-from nanoloom.loaded import load
 from nanoloom.runtime.threads import (
     assigned_threads,
     default_threads,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from onnx import parser
 
-from nanoloom.program import Program
+from nanoloom.api.program import Program
 from nanoloom.runtime.emulation import machine, run_emulated
 from nanoloom_papers.reproduce.instruction_counts import of_one_run
 from tests.runtime.weighted import built

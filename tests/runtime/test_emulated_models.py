@@ -18,13 +18,13 @@ import pytest
 from onnx import compose, helper, numpy_helper, parser
 
 from examples.minilm import model as minilm
+from nanoloom.api.program import Program
 from nanoloom.cache import Cache
 from nanoloom.compile_program import compile
 from nanoloom.emit import emit_stage
 from nanoloom.inspect.differences import compare
 from nanoloom.inspect.references import disturbed, open_reference
 from nanoloom.options import CompileOptions
-from nanoloom.program import Program
 from nanoloom.runtime.emulation import Machine, machine, run_emulated
 from nanoloom_papers.reproduce.instruction_counts import Count, counted
 from tests.c_libraries import lend

@@ -12,12 +12,12 @@ import onnx
 import pytest
 from onnx import parser
 
+from nanoloom.api.program import Program
 from nanoloom.binary.executable import STACK_BYTES
 from nanoloom.cache import Cache
 from nanoloom.compile_program import compile
 from nanoloom.errors import Error, InputError
 from nanoloom.options import CompileOptions
-from nanoloom.program import Program
 from nanoloom.runtime.emulation import (
     Machine,
     emulator,

@@ -22,7 +22,7 @@ def test_closed_programs_do_not_run(tmp_path: Path) -> None:
 
 
 def test_help_names_what_a_program_has() -> None:
-    from nanoloom.program import Program
+    from nanoloom.api.program import Program
 
     told = " ".join((Program.__doc__ or "").split())
     for name in ("inputs, outputs:", "dims, bounds:", "open:", "threads:"):

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from onnx import parser
 
+from nanoloom.api.program import Program
 from nanoloom.cache import Cache
 from nanoloom.compile_program import compile
 from nanoloom.options import CompileOptions
-from nanoloom.program import Program
 from nanoloom.runtime.emulation import machine, run_emulated
 from nanoloom.target.tail_forms import FORMS, MASKED_REMAINDER, VECTOR_LENGTH
 from tests.c_libraries import lend

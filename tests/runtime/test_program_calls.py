@@ -10,10 +10,10 @@ import pytest
 from onnx import TensorProto, helper
 
 import nanoloom
+from nanoloom.api.program import Program
 from nanoloom.cache import Cache
 from nanoloom.errors import Error, InputError
 from nanoloom.options import CompileOptions
-from nanoloom.program import Program
 from nanoloom.target.host import host
 
 

@@ -14,10 +14,10 @@ from nanoloom.binary.shared import write_in_process
 from nanoloom.binary.sizes import SizesTable
 from nanoloom.binary.table import Buffer, ProgramTable, Step
 from nanoloom.cache import Cache
+from nanoloom.dynamic.polynomial import Size
 from nanoloom.interface.bounds import Bounds
 from nanoloom.interface.tensor import Element, Space, Tensor
 from nanoloom.runtime.library import Library
-from nanoloom.sizes.polynomial import Size
 from tests.runtime.native import TRIPLE, kernels
 
 TASKS = 5

@@ -14,11 +14,11 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import nanoloom
-from nanoloom import program as programs
+from nanoloom.api import program as programs
+from nanoloom.api.program import Program
 from nanoloom.cache import Cache
 from nanoloom.errors import InputError
 from nanoloom.options import CompileOptions
-from nanoloom.program import Program
 from nanoloom.target.cached_host import host
 from nanoloom.weights.weight import Weight
 from tests.c_libraries import lend_runtime

@@ -10,11 +10,11 @@ import pytest
 
 from nanoloom.binary.shared import write_in_process
 from nanoloom.cache import Cache
+from nanoloom.dynamic.floor_division import Floor
+from nanoloom.dynamic.polynomial import Size
 from nanoloom.errors import Error
 from nanoloom.interface.bounds import Bounds
 from nanoloom.runtime.library import Library
-from nanoloom.sizes.floor_division import Floor
-from nanoloom.sizes.polynomial import Size
 from tests.runtime.native import TRIPLE
 from tests.runtime.sized import kernels, table
 

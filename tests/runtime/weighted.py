@@ -9,10 +9,10 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
+from nanoloom.api.program import Program
 from nanoloom.cache import Cache
 from nanoloom.compile_program import compile
 from nanoloom.options import CompileOptions
-from nanoloom.program import Program
 from nanoloom.runtime.emulation import machine
 from nanoloom.target.facts import Target
 from tests.c_libraries import lend

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nanoloom.mlir import context, ir
+from nanoloom.ir.mlir import context, ir
 from nanoloom.nest.extent import Lanes
 from nanoloom.nest.nest import LoopNest
 from nanoloom.schedule.emit import script

@@ -18,8 +18,8 @@ from onnx import helper, numpy_helper
 from nanoloom import compiler
 from nanoloom.binary.shared import RUNTIME_SOURCES, runtime_objects
 from nanoloom.cache import Cache
+from nanoloom.model.source import Source
 from nanoloom.options import CompileOptions, Strategy
-from nanoloom.source import Source
 from nanoloom.target import Target
 from tests.guarded import Side
 from tests.vector.kernel_harness import Executable, at_once, backwards, shared_cache

@@ -20,10 +20,11 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 
-from nanoloom import compiler, mlir
+from nanoloom import compiler
 from nanoloom.binary.table import Buffer
 from nanoloom.cache import Cache
 from nanoloom.interface.tensor import Space
+from nanoloom.ir import mlir
 from nanoloom.kernels.program import Program
 from nanoloom.kernels.stage import partition
 from nanoloom.linalg.builder.builder import Builder

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nanoloom.mlir import context, ir, llvm, named, run_pipeline
+from nanoloom.ir.mlir import context, ir, llvm, named, run_pipeline
 from tests.native_code import Engine
 
 Array = npt.NDArray[Any]

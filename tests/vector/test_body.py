@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from nanoloom.kernels.linalg_query import body
-from nanoloom.mlir import arith, context, ir, named, vector
+from nanoloom.ir.access import index
+from nanoloom.ir.linalg_query import body
+from nanoloom.ir.mlir import arith, context, ir, named, vector
 from nanoloom.nest.extent import Lanes
-from nanoloom.vector.access import index
 from nanoloom.vector.body import (
     Lane,
     Uniform,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nanoloom.mlir import context, ir, named
+from nanoloom.ir.mlir import context, ir, named
 from nanoloom.vector.body_steps import steps_of
 
 

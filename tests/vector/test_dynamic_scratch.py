@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nanoloom.mlir import context, ir, named
+from nanoloom.ir.mlir import context, ir, named
 from nanoloom.vector.dynamic_scratch import place_sized, room_of, rooms_of
 
 HEAD = """

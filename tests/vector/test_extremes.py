@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from onnx import parser
 
-from nanoloom import mlir
 from nanoloom.cache import Cache
 from nanoloom.compile_program import compile
+from nanoloom.ir import mlir
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.reductions.softmax import normalized
-from nanoloom.mlir import ir
 from nanoloom.options import CompileOptions
 from nanoloom.runtime.emulation import machine, run_emulated
 from nanoloom.target import by_name

@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from nanoloom.mlir import arith, context, ir, vector
+from nanoloom.ir.mlir import arith, context, ir, vector
 from nanoloom.target import TARGETS, by_name
 from nanoloom.target.host import host
 from nanoloom.vector.float_casts import FORMATS, like, replace_casts

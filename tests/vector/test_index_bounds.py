@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 import pytest
 
-from nanoloom import mlir
-from nanoloom.mlir import ir, operations
+from nanoloom.ir import mlir
+from nanoloom.ir.mlir import ir, operations
 from nanoloom.vector.index_bounds import bounds
 
 Expression: TypeAlias = "str | int | tuple[str, Expression, Expression]"

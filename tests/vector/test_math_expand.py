@@ -10,8 +10,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from nanoloom.ir.mlir import context, ir, llvm, operations, run_pipeline, vector
 from nanoloom.linalg.builder.scalar import NONPOSITIVE
-from nanoloom.mlir import context, ir, llvm, operations, run_pipeline, vector
 from nanoloom.vector.math import BUILDERS, EXPANSIONS, expand_math, sigmoid
 from tests.vector.math_harness import TO_LLVM, Compiled, lanes_module
 

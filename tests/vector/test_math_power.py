@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from nanoloom.mlir import ir
+from nanoloom.ir.mlir import ir
 from nanoloom.vector.math.lanes import Lanes
 from nanoloom.vector.math.power import BY_EXPONENT, powf
 from nanoloom.vector.math.table import EXPANSIONS

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from nanoloom import mlir
 from nanoloom.errors import Error
+from nanoloom.ir import mlir
 from nanoloom.schedule.choose import choose
 from nanoloom.target import by_name
 from nanoloom.vector.conditions import NO_GENERICS, Condition

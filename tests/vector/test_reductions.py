@@ -10,10 +10,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from nanoloom.ir.mlir import ir, linalg
 from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Map
 from nanoloom.linalg.builder.scalar import from_index, select
 from nanoloom.linalg.reductions.arguments import positions
-from nanoloom.mlir import ir, linalg
 from nanoloom.target import by_name
 from tests.filecheck import check_text, problems
 from tests.linalg.bounds import INTEGERS, sample, wide

@@ -7,9 +7,9 @@ import re
 import numpy as np
 import pytest
 
-from nanoloom import mlir
+from nanoloom.ir import mlir
+from nanoloom.ir.mlir import function_named, ir
 from nanoloom.linalg.reductions.softmax import normalized
-from nanoloom.mlir import function_named, ir
 from nanoloom.schedule.library.decisions import STACK_BYTES
 from nanoloom.target import by_name
 from nanoloom.vector.scratch_memory import (

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nanoloom import mlir
 from nanoloom.errors import Error
+from nanoloom.ir import mlir
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.scalar import BFLOAT16
-from nanoloom.mlir import ir
 from nanoloom.schedule.choose import choose
 from nanoloom.schedule.emit import script
 from nanoloom.target import by_name

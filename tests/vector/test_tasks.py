@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from nanoloom.mlir import context, ir, named, run_pipeline
+from nanoloom.ir.mlir import context, ir, named, run_pipeline
 from nanoloom.vector.tasks import split_into_phases
 from tests.filecheck import check_text
 

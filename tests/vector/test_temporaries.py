@@ -7,11 +7,11 @@ import re
 import numpy as np
 import pytest
 
-from nanoloom import mlir
+from nanoloom.ir import mlir
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.reductions.softmax import normalized
-from nanoloom.mlir import ir
 from nanoloom.target import by_name
 from nanoloom.vector.temporaries import bound_temporaries
 from tests.filecheck import check_text

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import product
 
-from nanoloom.mlir import context, ir
-from nanoloom.vector.access import Operand, index, parts, written
+from nanoloom.ir.access import Operand, index, parts, written
+from nanoloom.ir.mlir import context, ir
 from nanoloom.vector.value_cache import ValueCache
 
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import PARALLEL, Map
 from nanoloom.linalg.builder.scalar import select
 from nanoloom.linalg.builder.tensor import Tensor
-from nanoloom.mlir import ir
 from nanoloom.target import by_name
 from tests.filecheck import check_text
 from tests.linalg.bounds import INTEGERS, dtype_of, sample, wide

@@ -2,7 +2,7 @@
 
 Rules compare extents, which are numbers of one sample of the sizes here.  Of several
 bounds that would do, the one of the first sample is taken for all; what must hold is
-noted, and asked of other sizes by who compares the samples (sizes/graph.py).
+noted, and asked of other sizes by who compares the samples (dynamic/graph.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Sizes without a bound that only data decide: how much room a run has for them.
 
 A program takes such a size as the extent of one more input, which it does not read, and
-gives what it found as one more output (nanoloom/rooms/ runs it again where
+gives what it found as one more output (nanoloom/api/rooms/ runs it again where
 they do not fit):
 
     room     at least so many elements, of which a number counts

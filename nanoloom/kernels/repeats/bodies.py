@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from nanoloom.kernels.linalg_query import Op, element_bytes
+from nanoloom.ir.linalg_query import Op, element_bytes
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.loops import FLAG, LIMIT, TRIPS
 from nanoloom.linalg.stage import Moving
-from nanoloom.mlir import ir
 
 EXTRACT, INSERT = "tensor.extract_slice", "tensor.insert_slice"
 SETTLED = "bufferization.materialize_in_destination"

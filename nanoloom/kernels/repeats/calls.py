@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from nanoloom.kernels.group import is_movable
-from nanoloom.kernels.linalg_query import Op, base, bytes_of
-from nanoloom.kernels.program import (
-    Call,
-    Place,
-    Program,
-    Repeated,
-    State,
-    Storage,
-    Until,
-)
+from nanoloom.fusion.group import is_movable
+from nanoloom.ir.linalg_query import Op, base, bytes_of
+from nanoloom.ir.mlir import ir, tensor
+from nanoloom.kernels.program import Program
 from nanoloom.linalg.builder.pointwise import itself, pointwise
 from nanoloom.linalg.stage import LinalgModule, Moving, Repetition
-from nanoloom.mlir import ir, tensor
+from nanoloom.memory.calls import Call, Place, Repeated, State, Storage, Until
 
 
 @dataclass(frozen=True)

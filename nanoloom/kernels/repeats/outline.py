@@ -10,14 +10,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from nanoloom.kernels.group import Group
-from nanoloom.kernels.linalg_query import Kind, Op, element_bytes
-from nanoloom.kernels.outline import clone, external_inputs
+from nanoloom.fusion.group import Group
+from nanoloom.fusion.outline import clone, external_inputs
+from nanoloom.ir.linalg_query import Kind, Op, element_bytes
+from nanoloom.ir.mlir import func, ir, named
 from nanoloom.kernels.repeats.bodies import Body, block_of, take_apart
 from nanoloom.linalg.builder.loops import FLAG, LIMIT, REPEAT, TRIPS
 from nanoloom.linalg.parameters import name_arguments
 from nanoloom.linalg.stage import LinalgModule, Moving, Repetition, Spec
-from nanoloom.mlir import func, ir, named
 
 LOOPS = ("scf.for", "scf.while")
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from nanoloom.kernels.linalg_query import Op, extents, inputs, iterators, map_dims, maps
-from nanoloom.kernels.nest import indices
+from nanoloom.ir.linalg_query import Op, extents, inputs, iterators, map_dims, maps
+from nanoloom.ir.loop_nest import indices
+from nanoloom.ir.mlir import ir, linalg, tensor
 from nanoloom.kernels.retype.retyped import Retyped
 from nanoloom.linalg.builder.pointwise import element_type
-from nanoloom.mlir import ir, linalg, tensor
 from nanoloom.nest.index import Index
 from nanoloom.weights.derivations import Reshaped, Transposed
 from nanoloom.weights.weight import Weight

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.parameters import name_arguments
 from nanoloom.linalg.stage import LinalgModule
-from nanoloom.mlir import ir
 from nanoloom.weights.weight import Weight
 
 

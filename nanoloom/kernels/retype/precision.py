@@ -14,15 +14,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from nanoloom.kernels.contraction import is_product
-from nanoloom.kernels.linalg_query import Op, extents, iterators
+from nanoloom.ir.contraction import is_product
+from nanoloom.ir.linalg_query import Op, extents, iterators
+from nanoloom.ir.mlir import arith, ir, named
 from nanoloom.kernels.retype.merge_taps import in_rows, rows_of_taps
 from nanoloom.kernels.retype.retyped import Retyped
 from nanoloom.kernels.retype.round_once import round_once
 from nanoloom.linalg.builder.pointwise import element_type
 from nanoloom.linalg.builder.scalar import BFLOAT16
 from nanoloom.linalg.stage import LinalgModule
-from nanoloom.mlir import arith, ir, named
 
 # A nanokernel takes several numbers at once, tile registers up to 32 in the same time.
 # Over fewer of them multiply-adds in f32 are faster, measured on channels of images.

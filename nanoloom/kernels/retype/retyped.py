@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nanoloom.kernels.linalg_query import (
+from nanoloom.ir.linalg_query import (
     Kind,
     Op,
     body,
@@ -16,11 +16,11 @@ from nanoloom.kernels.linalg_query import (
     kind,
     yielded,
 )
+from nanoloom.ir.mlir import arith, ir, linalg, tensor
 from nanoloom.kernels.retype.parameters import Parameters
 from nanoloom.linalg.builder.pointwise import pointwise
 from nanoloom.linalg.builder.scalar import BFLOAT16
 from nanoloom.linalg.stage import LinalgModule
-from nanoloom.mlir import arith, ir, linalg, tensor
 from nanoloom.weights.derivations import Cast
 from nanoloom.weights.weight import Weight
 

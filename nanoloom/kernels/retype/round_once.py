@@ -10,12 +10,12 @@ written by it, read, and written once more in half the bytes.
 
 from __future__ import annotations
 
-from nanoloom.kernels.contraction import comes_from_product
-from nanoloom.kernels.linalg_query import inputs, is_generic
-from nanoloom.kernels.recompute_in_readers import may_widen
+from nanoloom.fusion.recompute_in_readers import may_widen
+from nanoloom.ir.contraction import comes_from_product
+from nanoloom.ir.linalg_query import inputs, is_generic
+from nanoloom.ir.mlir import arith, ir, tensor
 from nanoloom.kernels.retype.retyped import Retyped
 from nanoloom.linalg.builder.pointwise import pointwise
-from nanoloom.mlir import arith, ir, tensor
 
 
 def round_once(narrow: Retyped) -> None:

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nanoloom.kernels.contraction import analyse
-from nanoloom.kernels.fold_copies import set_maps
-from nanoloom.kernels.linalg_query import Op, inputs, map_dims, maps
+from nanoloom.fusion.fold_copies import set_maps
+from nanoloom.ir.contraction import analyse
+from nanoloom.ir.linalg_query import Op, inputs, map_dims, maps
+from nanoloom.ir.mlir import ir
 from nanoloom.kernels.retype.parameters import Parameters
 from nanoloom.kernels.retype.precision import elements, products
 from nanoloom.linalg.builder.pointwise import element_type
 from nanoloom.linalg.stage import LinalgModule
-from nanoloom.mlir import ir
 from nanoloom.weights.derivations import Transposed
 
 # Operands and sums of what has such vectors.

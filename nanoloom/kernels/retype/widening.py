@@ -15,12 +15,12 @@ from math import prod
 
 import numpy as np
 
-from nanoloom.kernels.linalg_query import Op, all_dims, extents, maps
+from nanoloom.ir.linalg_query import Op, all_dims, extents, maps
+from nanoloom.ir.mlir import arith, ir
 from nanoloom.kernels.retype.precision import products
 from nanoloom.kernels.retype.retyped import Retyped
 from nanoloom.linalg.builder.pointwise import element_type
 from nanoloom.linalg.stage import LinalgModule
-from nanoloom.mlir import arith, ir
 
 F32 = 32  # bits
 ROWS = 16  # that share a weight: for fewer half the bytes are faster, measured

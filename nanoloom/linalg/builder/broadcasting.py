@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.generic import PARALLEL, Body, Generics, Map, computed_as
 from nanoloom.linalg.builder.scalar import Number, Scalar, constant
 from nanoloom.linalg.builder.tensor import Tensor
-from nanoloom.mlir import ir
 
 
 class Broadcasting(Generics):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.generic import (
     PARALLEL,
     REDUCTION,
@@ -21,7 +22,6 @@ from nanoloom.linalg.builder.generic import (
 from nanoloom.linalg.builder.movement import Movement
 from nanoloom.linalg.builder.scalar import Number, Scalar
 from nanoloom.linalg.builder.tensor import Tensor
-from nanoloom.mlir import ir
 
 
 class Builder(Movement):

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from nanoloom.ir.mlir import bufferization, ir
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.checks import UINT64, Check
 from nanoloom.linalg.builder.tensor import Tensor
-from nanoloom.mlir import bufferization, ir
 
 
 def carry(b: Builder, loop: ir.Operation, checks: Sequence[Check]) -> ir.Operation:

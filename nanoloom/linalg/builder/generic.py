@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from nanoloom.ir.mlir import arith, ir, linalg, tensor
 from nanoloom.linalg.builder.checks import Checks
 from nanoloom.linalg.builder.scalar import (
     BFLOAT16,
@@ -22,7 +23,6 @@ from nanoloom.linalg.builder.scalar import (
     storage_type,
 )
 from nanoloom.linalg.builder.tensor import Array, Tensor, constant_tensor
-from nanoloom.mlir import arith, ir, linalg, tensor
 
 Body = Callable[..., Scalar | Sequence[Scalar]]
 Map: TypeAlias = ir.AffineMap

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from nanoloom.ir.mlir import ir, linalg
 from nanoloom.linalg.builder.builder import PARALLEL, Body, Builder, Map
 from nanoloom.linalg.builder.scalar import Scalar, from_index, select
 from nanoloom.linalg.builder.tensor import Array, Tensor
-from nanoloom.mlir import ir, linalg
 
 INT64 = np.dtype(np.int64)
 

@@ -6,6 +6,7 @@ numpy, x / 0 and x % 0 are 0, and what does not fit wraps around.
 
 from __future__ import annotations
 
+from nanoloom.ir.mlir import arith, ir, scf
 from nanoloom.linalg.builder.scalar import (
     Scalar,
     constant,
@@ -13,7 +14,6 @@ from nanoloom.linalg.builder.scalar import (
     is_unsigned,
     select,
 )
-from nanoloom.mlir import arith, ir, scf
 
 
 def harmless(y: Scalar) -> Scalar:

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.lanes import each, load
 from nanoloom.linalg.builder.scalar import Scalar
 from nanoloom.linalg.builder.slices import element
 from nanoloom.linalg.builder.sort_key import key
 from nanoloom.linalg.builder.tensor import Tensor
-from nanoloom.mlir import ir
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.key_row import Row
 from nanoloom.linalg.builder.lanes import lanes_of, least
 from nanoloom.linalg.builder.numbered_loops import State, repeat, repeat_while, when
 from nanoloom.linalg.builder.scalar import Scalar, constant, from_index
 from nanoloom.linalg.builder.tensor import Tensor
-from nanoloom.mlir import ir
 
 BLOCK = 32
 Carried = tuple[list[Tensor], list[Scalar]]

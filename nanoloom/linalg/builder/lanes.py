@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from nanoloom.ir.mlir import arith, ir, vector
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.scalar import Number, Scalar, compute_type, constant
 from nanoloom.linalg.builder.tensor import Tensor
-from nanoloom.mlir import arith, ir, vector
 
 BYTES = 64
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from nanoloom.ir.mlir import bufferization, ir, scf
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.carried_checks import carry
 from nanoloom.linalg.builder.scalar import Scalar
 from nanoloom.linalg.builder.slices import index
 from nanoloom.linalg.builder.tensor import Tensor
-from nanoloom.mlir import bufferization, ir, scf
 
 Step = Callable[[ir.Value, list[Tensor]], Sequence[Tensor]]
 # On an scf.for or scf.while: its body is to be kernels of its own, not a part of one.

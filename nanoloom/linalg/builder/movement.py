@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from nanoloom.ir.mlir import ir, tensor
 from nanoloom.linalg.builder import reassociation
 from nanoloom.linalg.builder.broadcasting import Broadcasting, broadcast_map
 from nanoloom.linalg.builder.generic import PARALLEL, Map, tensor_type
 from nanoloom.linalg.builder.scalar import Number
 from nanoloom.linalg.builder.tensor import Tensor, changed, constant
-from nanoloom.mlir import ir, tensor
 from nanoloom.weights.derivations import Sliced, Transposed, reshaped
 
 
@@ -84,7 +84,7 @@ class Movement(Broadcasting):
     def first(self, x: Tensor, shape: Sequence[int]) -> Tensor:
         """The first elements along each axis; a slice even where these are all.
 
-        It drops an axis of 1, so that nothing takes it for x (kernels/slices.py).
+        It drops an axis of 1, so that nothing takes it for x (fusion/slices.py).
         """
         made = tensor.ExtractSliceOp(
             tensor_type(shape, x.dtype),

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from nanoloom.ir.mlir import ir, scf
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.loops import tensors
 from nanoloom.linalg.builder.scalar import Scalar
 from nanoloom.linalg.builder.slices import index
 from nanoloom.linalg.builder.tensor import Tensor
-from nanoloom.mlir import ir, scf
 
 State = tuple[Sequence[Tensor], Sequence[Scalar]]
 Step = Callable[[list[Tensor], list[Scalar]], State]

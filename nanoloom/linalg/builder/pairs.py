@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.scalar import Scalar
 from nanoloom.linalg.builder.slices import element, index, with_element
 from nanoloom.linalg.builder.tensor import Tensor
-from nanoloom.mlir import ir
 
 Spot = tuple[ir.Value, int]  # which pair, on which side
 KEY, PLACE = 0, 1  # of a pair

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.indexing import INT64
 from nanoloom.linalg.builder.key_row import Row
@@ -26,7 +27,6 @@ from nanoloom.linalg.builder.pairs import with_pair
 from nanoloom.linalg.builder.scalar import Scalar, constant, from_index, select
 from nanoloom.linalg.builder.slices import element, index, with_element
 from nanoloom.linalg.builder.tensor import Tensor
-from nanoloom.mlir import ir
 
 MINIMUM, PLACE = 0, 1  # of a block
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import Body, Builder, Map, computed_as
 from nanoloom.linalg.builder.indexing import map_generic
 from nanoloom.linalg.builder.scalar import Number, Scalar, constant
 from nanoloom.linalg.builder.tensor import Tensor
-from nanoloom.mlir import ir
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-from nanoloom.mlir import ir, linalg
+from nanoloom.ir.mlir import ir, linalg
 
 Body = Callable[..., ir.Value]
 NOTHING: Mapping[str, ir.Attribute] = MappingProxyType({})

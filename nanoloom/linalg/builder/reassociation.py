@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from nanoloom.mlir import ir, tensor
+from nanoloom.ir.mlir import ir, tensor
 
 Groups = list[list[int]]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 
-from nanoloom.mlir import arith, ir, math
+from nanoloom.ir.mlir import arith, ir, math
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 BOOL = np.dtype(np.bool_)

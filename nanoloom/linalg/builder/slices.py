@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from nanoloom.ir.mlir import arith, ir, tensor
 from nanoloom.linalg.builder.builder import Builder, tensor_type
 from nanoloom.linalg.builder.generic import from_body, to_body
 from nanoloom.linalg.builder.scalar import Scalar
 from nanoloom.linalg.builder.tensor import Tensor
-from nanoloom.mlir import arith, ir, tensor
 
 Place = int | ir.Value
 DYNAMIC = ir.ShapedType.get_dynamic_size()
@@ -98,7 +98,7 @@ def written(b: Builder, x: Tensor) -> Tensor:
     """x, a number, in the code where it is known: a parameter is no size.
 
     A program for all sizes has there what the constant is for each
-    (sizes/dynamic_kernel.py).
+    (dynamic/dynamic_kernel.py).
     """
     if not x.is_constant or x.size != 1:
         return x

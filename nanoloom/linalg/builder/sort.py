@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.indexing import INT64
 from nanoloom.linalg.builder.key_row import Row
@@ -34,7 +35,6 @@ from nanoloom.linalg.builder.scalar import Scalar, constant, from_index, select
 from nanoloom.linalg.builder.slices import element, index, with_element
 from nanoloom.linalg.builder.sort_key import UINT32
 from nanoloom.linalg.builder.tensor import Tensor
-from nanoloom.mlir import ir
 
 DIGIT = 8  # bits of a digit that is sorted by
 FEW, PART = 64, 8  # keys, one of so many: at most are taken one after the other

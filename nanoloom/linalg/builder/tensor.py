@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nanoloom.mlir import ir
+from nanoloom.ir.mlir import ir
 from nanoloom.weights.chunked_conversion import Array
 from nanoloom.weights.weight import Derivation, Weight, weight_of
 

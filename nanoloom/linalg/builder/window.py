@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from nanoloom.graph.keep_nchw import IN_PLANES
 from nanoloom.graph.nchw_int8_conv import FROM_PLANES
 from nanoloom.graph.shared_decisions import COUNTED, WHOLE_PADS
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.scalar import Number
 from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.builder.window_taps import Taps
-from nanoloom.mlir import ir
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Builder, Map
 from nanoloom.linalg.builder.indexing import INT64, position, take
 from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.scalar import Scalar
 from nanoloom.linalg.builder.tensor import Array, Tensor
-from nanoloom.mlir import ir
 
 FLOAT32 = np.dtype(np.float32)
 ANY_LENGTH = 32  # distances, each a loop, that are counted for rows of any length

@@ -14,6 +14,7 @@ import onnx_ir
 from nanoloom.errors import ModelError
 from nanoloom.graph.conditions import keeps_running
 from nanoloom.graph.types import numpy_dtype, shape_of
+from nanoloom.ir.mlir import arith, ir, scf
 from nanoloom.linalg.builder.builder import Builder, tensor_type
 from nanoloom.linalg.builder.carried_checks import branch_out
 from nanoloom.linalg.builder.checks import Check
@@ -24,7 +25,6 @@ from nanoloom.linalg.builder.slices import index, read_at, write_at
 from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.control.unfit_branch import failed
 from nanoloom.linalg.control.until import End, element, until
-from nanoloom.mlir import arith, ir, scf
 
 
 def branch(b: Builder, node: Node) -> list[Tensor | None]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import PARALLEL, Builder, Map
 from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.scalar import Scalar
@@ -22,7 +23,6 @@ from nanoloom.linalg.elementwise.activations import (
     softplus,
     thresholded_relu,
 )
-from nanoloom.mlir import ir
 
 Function = Callable[[Scalar], Scalar]
 

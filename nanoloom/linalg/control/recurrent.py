@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from nanoloom.ir.mlir import arith, ir
 from nanoloom.linalg.builder.builder import Builder, computed_as
 from nanoloom.linalg.builder.index_checks import check
 from nanoloom.linalg.builder.indexing import INT64
@@ -26,7 +27,6 @@ from nanoloom.linalg.control.cells import (
     lstm_cell,
     rnn_cell,
 )
-from nanoloom.mlir import arith, ir
 
 DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nanoloom.ir.mlir import arith, ir, scf, tensor
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.carried_checks import carry
 from nanoloom.linalg.builder.generic import to_body
@@ -27,7 +28,6 @@ from nanoloom.linalg.builder.loops import (
 )
 from nanoloom.linalg.builder.slices import index
 from nanoloom.linalg.builder.tensor import Tensor
-from nanoloom.mlir import arith, ir, scf, tensor
 
 NO_END = 1 << 62  # trips: more than anyone waits for
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir
 
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import (
     PARALLEL,
     REDUCTION,
@@ -29,7 +30,6 @@ from nanoloom.linalg.builder.placed_operands import (
 from nanoloom.linalg.builder.quantized_quotient import is_exact, quantized_quotient
 from nanoloom.linalg.builder.scalar import Number, Scalar, constant, is_float, select
 from nanoloom.linalg.builder.tensor import Tensor
-from nanoloom.mlir import ir
 
 FLOAT32, INT32 = np.dtype(np.float32), np.dtype(np.int32)
 

@@ -14,6 +14,7 @@ from functools import reduce
 
 import numpy as np
 
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import PARALLEL, Builder, Map
 from nanoloom.linalg.builder.indexing import INT64, position
 from nanoloom.linalg.builder.scalar import BOOL, Scalar, constant
@@ -33,7 +34,6 @@ from nanoloom.linalg.movement.sampling import (
     placed,
     steps_of,
 )
-from nanoloom.mlir import ir
 
 COLUMNS = 8  # taps that are written out; more are an axis of a table
 

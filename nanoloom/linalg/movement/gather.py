@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import Builder, Map, computed_as
 from nanoloom.linalg.builder.index_checks import check, check_columns, index_range
 from nanoloom.linalg.builder.indexing import (
@@ -22,7 +23,6 @@ from nanoloom.linalg.builder.indexing import (
 from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.scalar import Scalar, constant, select
 from nanoloom.linalg.builder.tensor import Tensor
-from nanoloom.mlir import ir
 
 
 def gather(b: Builder, node: Node) -> Tensor:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import Builder, Map, computed_as
 from nanoloom.linalg.builder.indexing import INT64, dims, map_generic, position
 from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.scalar import BOOL, Scalar, constant, is_float, select
 from nanoloom.linalg.builder.tensor import Tensor
-from nanoloom.mlir import ir
 
 FLOAT64 = np.dtype(np.float64)
 CUBIC = -0.75  # Keys' coefficient, as ONNX fixes it

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from nanoloom.graph.shared_decisions import COUNTED
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import (
     PARALLEL,
     REDUCTION,
@@ -17,7 +18,6 @@ from nanoloom.linalg.builder.builder import (
 from nanoloom.linalg.builder.indexing import dims
 from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.tensor import Tensor
-from nanoloom.mlir import ir
 
 
 def blocks_of(node: Node) -> list[int]:

@@ -7,6 +7,7 @@ from math import prod
 
 import numpy as np
 
+from nanoloom.ir.mlir import arith, ir
 from nanoloom.linalg.builder.builder import Builder, Map, computed_as
 from nanoloom.linalg.builder.index_checks import check
 from nanoloom.linalg.builder.indexing import INT64, dims, map_generic, position
@@ -16,7 +17,6 @@ from nanoloom.linalg.builder.scalar import Scalar, from_index, select
 from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.control.bodies import element
 from nanoloom.linalg.reductions.reduce import lowest
-from nanoloom.mlir import arith, ir
 
 CHANNELS_LAST = 0, 2, 3, 1
 CORNERS, USUAL_RATIO = 4, 2  # pixels of a sample; samples of a bin along an axis

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from nanoloom.ir.mlir import ir, tensor
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.generic import from_body, to_body
 from nanoloom.linalg.builder.index_checks import check, check_columns, index_range
@@ -18,7 +19,6 @@ from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.scalar import Scalar
 from nanoloom.linalg.builder.slices import index, read, write
 from nanoloom.linalg.builder.tensor import Tensor
-from nanoloom.mlir import ir, tensor
 
 Combine = Callable[[Scalar, Scalar], Scalar]
 Update = Callable[[Tensor, list[ir.Value]], Tensor]

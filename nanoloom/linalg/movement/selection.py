@@ -5,6 +5,7 @@ graph/counted puts them in the place of ONNX's.
 
 from __future__ import annotations
 
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.index_checks import check
 from nanoloom.linalg.builder.indexing import INT64
@@ -14,7 +15,6 @@ from nanoloom.linalg.builder.scalar import from_index
 from nanoloom.linalg.builder.slices import element, index, with_element
 from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.movement.suppression import suppressed
-from nanoloom.mlir import ir
 
 
 def places(b: Builder, node: Node) -> list[Tensor]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nanoloom.ir.mlir import arith, ir
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.indexing import INT64
 from nanoloom.linalg.builder.node import Node
@@ -17,7 +18,6 @@ from nanoloom.linalg.builder.slices import element, index, read, with_element, w
 from nanoloom.linalg.builder.sort import each_row, in_order
 from nanoloom.linalg.builder.sort_key import UINT32, key
 from nanoloom.linalg.builder.tensor import Tensor
-from nanoloom.mlir import arith, ir
 
 FLOAT32 = np.dtype(np.float32)
 

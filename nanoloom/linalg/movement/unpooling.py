@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import reduce
 
 from nanoloom.graph.shared_decisions import COUNTED
+from nanoloom.ir.mlir import arith, ir, tensor
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.index_checks import check
 from nanoloom.linalg.builder.indexing import map_generic, position
@@ -14,7 +15,6 @@ from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.scalar import Scalar, constant, select
 from nanoloom.linalg.builder.slices import index
 from nanoloom.linalg.builder.tensor import Tensor
-from nanoloom.mlir import arith, ir, tensor
 
 
 def max_unpool(b: Builder, node: Node) -> Tensor:

@@ -23,13 +23,13 @@ from math import prod
 
 import numpy as np
 
+from nanoloom.ir.mlir import ir, linalg
 from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Builder, Map
 from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.scalar import BOOL, Scalar, from_index
 from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.builder.window import from_channels_last, to_channels_last
 from nanoloom.linalg.products.convolution import contract, conv_window
-from nanoloom.mlir import ir, linalg
 
 BYTE = 8
 UINT8, INT32 = np.dtype(np.uint8), np.dtype(np.int32)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import (
     PARALLEL,
     REDUCTION,
@@ -28,7 +29,6 @@ from nanoloom.linalg.builder.window import (
     to_channels_last,
 )
 from nanoloom.linalg.products.convolution import add_bias
-from nanoloom.mlir import ir
 from nanoloom.weights.chunked_conversion import Stored
 from nanoloom.weights.weight import Derivation, Shape
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import (
     PARALLEL,
     REDUCTION,
@@ -31,7 +32,6 @@ from nanoloom.linalg.builder.window import (
     window_of,
 )
 from nanoloom.linalg.products.winograd import winograd
-from nanoloom.mlir import ir
 
 Multiplied = Callable[[Scalar, Scalar], Scalar]
 

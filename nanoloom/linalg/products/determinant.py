@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Builder, computed_as
 from nanoloom.linalg.builder.indexing import INT64, dims, map_generic, position
 from nanoloom.linalg.builder.loops import repeat
@@ -9,7 +10,6 @@ from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.scalar import Scalar, from_index, select
 from nanoloom.linalg.builder.slices import read_at
 from nanoloom.linalg.builder.tensor import Tensor
-from nanoloom.mlir import ir
 
 
 def det(b: Builder, node: Node) -> Tensor:

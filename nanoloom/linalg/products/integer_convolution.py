@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nanoloom.graph.nchw_int8_conv import FROM_PLANES
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Builder, Map
 from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.scalar import Scalar, is_unsigned
@@ -18,7 +19,6 @@ from nanoloom.linalg.builder.tensor import Tensor, changed
 from nanoloom.linalg.builder.window import Window, from_channels_last, to_channels_last
 from nanoloom.linalg.products.convolution import contract, conv_window
 from nanoloom.linalg.products.integer_winograd import integer_winograd
-from nanoloom.mlir import ir
 from nanoloom.weights.derivations import Minus, Sum
 
 INT32, INT16, FLOAT32 = np.dtype(np.int32), np.dtype(np.int16), np.dtype(np.float32)

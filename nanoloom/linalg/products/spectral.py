@@ -13,6 +13,7 @@ from math import isqrt
 
 import numpy as np
 
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import (
     PARALLEL,
     REDUCTION,
@@ -22,7 +23,6 @@ from nanoloom.linalg.builder.builder import (
 )
 from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.tensor import Array, Tensor
-from nanoloom.mlir import ir
 
 DIRECT = 64  # lengths up to this one are a single contraction
 

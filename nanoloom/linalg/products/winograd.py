@@ -23,12 +23,12 @@ from functools import cache
 import numpy as np
 
 from nanoloom.graph.winograd import TAPS
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Builder, Map
 from nanoloom.linalg.builder.placed_operands import BroadcastOperand, combine
 from nanoloom.linalg.builder.scalar import Number, Scalar
 from nanoloom.linalg.builder.tensor import Tensor, changed, constant_tensor
 from nanoloom.linalg.builder.window import Window
-from nanoloom.mlir import ir
 from nanoloom.weights.chunked_conversion import Array, Stored
 from nanoloom.weights.weight import Derivation, Shape
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import (
     PARALLEL,
     REDUCTION,
@@ -24,7 +25,6 @@ from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.builder.window import channels_first
 from nanoloom.linalg.builder.window_taps import Taps
 from nanoloom.linalg.reductions.normalization import moments
-from nanoloom.mlir import ir
 
 
 def channel(node: Node, x: Tensor, full: Tensor) -> BroadcastOperand:

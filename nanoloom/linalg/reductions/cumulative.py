@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 
+from nanoloom.ir.mlir import arith, ir
 from nanoloom.linalg.builder.builder import PARALLEL, Builder, Map, computed_as
 from nanoloom.linalg.builder.loops import repeat
 from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.scalar import Number, Scalar
 from nanoloom.linalg.builder.slices import index, read_at, write_at
 from nanoloom.linalg.builder.tensor import Tensor
-from nanoloom.mlir import arith, ir
 
 Step = Callable[[Scalar, Scalar], Scalar]
 

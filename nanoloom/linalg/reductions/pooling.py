@@ -10,6 +10,7 @@ from math import prod
 
 import numpy as np
 
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import (
     PARALLEL,
     REDUCTION,
@@ -36,7 +37,6 @@ from nanoloom.linalg.reductions.window_counts import (
     is_counted,
     with_padding,
 )
-from nanoloom.mlir import ir
 
 # Taps that take as long as writing what is between two windows, and reading it.
 BETWEEN = 3

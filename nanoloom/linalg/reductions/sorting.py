@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import Builder, Map
 from nanoloom.linalg.builder.index_checks import check
 from nanoloom.linalg.builder.indexing import INT64, map_generic, position
@@ -17,7 +18,6 @@ from nanoloom.linalg.builder.slices import element, index, with_element, written
 from nanoloom.linalg.builder.sort import by_columns, each_row, first_pairs
 from nanoloom.linalg.builder.sort_key import key, key_type
 from nanoloom.linalg.builder.tensor import Tensor
-from nanoloom.mlir import ir
 
 
 def top_k(b: Builder, node: Node) -> list[Tensor | None]:

@@ -7,7 +7,7 @@ fitted again after each.
 
 from __future__ import annotations
 
-from nanoloom.mlir import ir
+from nanoloom.ir.mlir import ir
 from nanoloom.vector.math.exp import power
 from nanoloom.vector.math.lanes import Lanes, at_most, copysign, fma, horner, select
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from nanoloom.mlir import ir
+from nanoloom.ir.mlir import ir
 from nanoloom.vector.math.exp import power
 from nanoloom.vector.math.lanes import Lanes, at_most, copysign, fma, horner, select
 from nanoloom.vector.math.log import log1p_of, log_twice_1p

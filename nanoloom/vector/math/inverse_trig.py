@@ -7,7 +7,7 @@ lowest, the rest fitted again after each.
 
 from __future__ import annotations
 
-from nanoloom.mlir import ir
+from nanoloom.ir.mlir import ir
 from nanoloom.vector.math.lanes import Lanes, copysign, fma, horner, select
 
 HALF_PI = float.fromhex("0x1.921fb6p+0")  # f32

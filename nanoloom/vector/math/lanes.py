@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nanoloom.mlir import arith, ir, math
+from nanoloom.ir.mlir import arith, ir, math
 
 Number = int | float
 

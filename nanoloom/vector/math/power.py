@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from nanoloom.mlir import ir
+from nanoloom.ir.mlir import ir
 from nanoloom.vector.math.exp import EXP2_ROUNDER, exp2_parts
 from nanoloom.vector.math.lanes import (
     Lanes,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from nanoloom.mlir import ir
+from nanoloom.ir.mlir import ir
 from nanoloom.vector.math.erf import erf, erfc
 from nanoloom.vector.math.exp import exp, exp2, exp_nonpositive, expm1
 from nanoloom.vector.math.hyperbolic import acosh, asinh, atanh, cosh, sinh

@@ -6,7 +6,7 @@ them, so one division is nearly free next to an exponential and two would not be
 
 from __future__ import annotations
 
-from nanoloom.mlir import ir
+from nanoloom.ir.mlir import ir
 from nanoloom.vector.math.exp import power
 from nanoloom.vector.math.lanes import (
     Lanes,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from nanoloom.mlir import ir
+from nanoloom.ir.mlir import ir
 from nanoloom.vector.math.lanes import Lanes, fma, horner, select
 
 LARGEST_ANGLE = 2.0**45

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nanoloom.kernels.linalg_query import Op
-from nanoloom.mlir import affine, arith, ir, scf
-from nanoloom.vector.access import add, constant_of, index, multiply
+from nanoloom.ir.access import add, constant_of, index, multiply
+from nanoloom.ir.linalg_query import Op
+from nanoloom.ir.mlir import affine, arith, ir, scf
 from nanoloom.vector.nanokernel.tile.operand_reuse import tile_loops
 
 BEGIN = "nanoloom.begin"  # of the number of rows in front of a tile

@@ -22,9 +22,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nanoloom.mlir import arith, ir, math, vector
+from nanoloom.ir.access import add, index
+from nanoloom.ir.mlir import arith, ir, math, vector
 from nanoloom.target.instructions import x86
-from nanoloom.vector.access import add, index
 from nanoloom.vector.nanokernel import k_groups
 from nanoloom.vector.nanokernel.fma import vector_kind
 from nanoloom.vector.nanokernel.instructions import instruction, word_of

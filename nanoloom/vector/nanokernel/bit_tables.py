@@ -19,12 +19,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from nanoloom.mlir import arith, ir, memref, tensor, vector
+from nanoloom.ir.access import index
+from nanoloom.ir.mlir import arith, ir, memref, tensor, vector
 from nanoloom.target.facts import Target
 from nanoloom.target.instructions import x86
 from nanoloom.target.instructions.choose import of_width
 from nanoloom.target.instructions.composed import BYTE_STEPS
-from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel.fma import maps, start_values, vector_kind
 from nanoloom.vector.nanokernel.instructions import instruction
 from nanoloom.vector.nanokernel.narrow_accumulators import NarrowSums

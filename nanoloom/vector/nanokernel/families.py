@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from nanoloom.kernels.contraction import elements
-from nanoloom.mlir import ir, vector
+from nanoloom.ir.contraction import elements
+from nanoloom.ir.mlir import ir, vector
 from nanoloom.target.facts import Target
 from nanoloom.target.instructions.choose import differing_bits, dot_for, pair_use
 from nanoloom.vector.nanokernel import (

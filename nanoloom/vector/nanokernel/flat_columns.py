@@ -19,9 +19,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nanoloom.kernels.linalg_query import map_dims, maps
-from nanoloom.mlir import arith, ir, tensor, vector
-from nanoloom.vector.access import add, index
+from nanoloom.ir.access import add, index
+from nanoloom.ir.linalg_query import map_dims, maps
+from nanoloom.ir.mlir import arith, ir, tensor, vector
 from nanoloom.vector.nanokernel.fma import (
     Number,
     outer_products,

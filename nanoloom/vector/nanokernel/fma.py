@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from nanoloom.mlir import ir, tensor, vector
+from nanoloom.ir.access import index
+from nanoloom.ir.mlir import ir, tensor, vector
 from nanoloom.target.facts import Target
-from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel.operands.convert_lhs import extended
 from nanoloom.vector.nanokernel.operands.packed_panel import PackedPanel
 from nanoloom.vector.nanokernel.operands.prefetch_lhs import with_lhs_prefetch

@@ -18,10 +18,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from nanoloom.mlir import arith, ir, vector
+from nanoloom.ir.access import index
+from nanoloom.ir.mlir import arith, ir, vector
 from nanoloom.target.instructions.choose import DotUse
 from nanoloom.target.instructions.instruction import BITS
-from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel import guarded_sums, k_groups
 from nanoloom.vector.nanokernel.instructions import (
     add_products,

@@ -20,9 +20,9 @@ from dataclasses import replace
 from math import prod
 from typing import TypeAlias
 
-from nanoloom.mlir import arith, ir, scf, vector
+from nanoloom.ir.access import add, constant_of, index, multiply
+from nanoloom.ir.mlir import arith, ir, scf, vector
 from nanoloom.nest.guard import MOST_ENDS, Guard, Partition
-from nanoloom.vector.access import add, constant_of, index, multiply
 from nanoloom.vector.guard import Bounds, Ends, GuardedDim
 from nanoloom.vector.index_multiples import multiple
 from nanoloom.vector.nanokernel.fma import vector_kind

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from nanoloom.mlir import arith, ir, llvm, math, memref, named, vector
+from nanoloom.ir.mlir import arith, ir, llvm, math, memref, named, vector
 from nanoloom.nest.extent import Lanes
 from nanoloom.target.instructions import x86
 from nanoloom.target.instructions.choose import DotUse

@@ -15,10 +15,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from nanoloom.kernels.linalg_query import dims_of, maps
-from nanoloom.mlir import ir, tensor, vector
+from nanoloom.ir.access import add, coefficient, index, multiply
+from nanoloom.ir.linalg_query import dims_of, maps
+from nanoloom.ir.mlir import ir, tensor, vector
 from nanoloom.target.instructions.instruction import LANE
-from nanoloom.vector.access import add, coefficient, index, multiply
 from nanoloom.vector.guard import Bounds
 from nanoloom.vector.nanokernel import reduction_loops
 from nanoloom.vector.nanokernel.fma import start_values, vector_kind

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 
-from nanoloom.mlir import arith, ir, vector
-from nanoloom.vector.access import add, index
+from nanoloom.ir.access import add, index
+from nanoloom.ir.mlir import arith, ir, vector
 from nanoloom.vector.nanokernel.reduction_loops import (
     Innermost,
     Step,

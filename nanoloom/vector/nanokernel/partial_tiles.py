@@ -16,10 +16,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from nanoloom.errors import Error
-from nanoloom.mlir import arith, ir, scf
+from nanoloom.ir.access import index
+from nanoloom.ir.mlir import arith, ir, scf
 from nanoloom.schedule.families import FMA_FAMILY
 from nanoloom.target.facts import Target
-from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel import families
 from nanoloom.vector.nanokernel.balanced_tiles import balance_tiles
 from nanoloom.vector.nanokernel.fma import start_values, vector_kind

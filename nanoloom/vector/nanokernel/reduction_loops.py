@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from nanoloom.mlir import arith, ir, scf
-from nanoloom.vector.access import add, index, multiply
+from nanoloom.ir.access import add, index, multiply
+from nanoloom.ir.mlir import arith, ir, scf
 from nanoloom.vector.guard import Bounds
 from nanoloom.vector.nanokernel.tile.tile import Tile
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from nanoloom.mlir import arith, ir, vector
+from nanoloom.ir.mlir import arith, ir, vector
 from nanoloom.target.instructions.instruction import LANE, Instruction
 from nanoloom.target.instructions.x86 import EVEN, ODD, ONE
 from nanoloom.vector.nanokernel import flat_columns, k_groups

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nanoloom.errors import Error
-from nanoloom.mlir import ir
-from nanoloom.vector.access import constant_of, index
+from nanoloom.ir.access import constant_of, index
+from nanoloom.ir.mlir import ir
 from nanoloom.vector.stationary import operand_stationary, output_stationary
 from nanoloom.vector.stationary.held_operands import HeldOperands, window_of
 from nanoloom.vector.vector_plan import ResidentOperands

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from nanoloom.errors import Error
-from nanoloom.kernels.linalg_query import (
+from nanoloom.ir.linalg_query import (
     Op,
     body,
     iterators,
@@ -19,8 +19,8 @@ from nanoloom.kernels.linalg_query import (
     widened,
     yielded,
 )
-from nanoloom.kernels.nest import element
-from nanoloom.mlir import arith, ir, vector
+from nanoloom.ir.loop_nest import element
+from nanoloom.ir.mlir import arith, ir, vector
 from nanoloom.target.facts import Target
 from nanoloom.target.instructions.choose import DotUse, plain_dot
 from nanoloom.target.instructions.instruction import BITS, LANE

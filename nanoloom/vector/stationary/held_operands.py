@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from nanoloom.errors import Error
-from nanoloom.mlir import arith, ir, memref, scf, vector
+from nanoloom.ir.access import Operand, add, coefficient, index
+from nanoloom.ir.mlir import arith, ir, memref, scf, vector
 from nanoloom.nest.extent import Lanes
 from nanoloom.nest.reuse import Place, moved
 from nanoloom.nest.taps import Tap, Window
-from nanoloom.vector.access import Operand, add, coefficient, index
 from nanoloom.vector.lane_values import Uniform, Vector
 from nanoloom.vector.operand_loads import load_operand
 from nanoloom.vector.software_pipelining import ROLLED

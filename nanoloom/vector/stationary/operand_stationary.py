@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nanoloom.mlir import ir, scf
+from nanoloom.ir.access import constant_of, index
+from nanoloom.ir.mlir import ir, scf
 from nanoloom.nest.register_residency import Residency, residency
 from nanoloom.nest.taps import Tap
-from nanoloom.vector.access import constant_of, index
 from nanoloom.vector.extent_values import possible_values
 from nanoloom.vector.stationary.held_operands import HeldOperands, loop
 from nanoloom.vector.tile_loops import moved

@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from nanoloom.errors import Error
-from nanoloom.mlir import arith, ir, scf
+from nanoloom.ir.access import add, index
+from nanoloom.ir.mlir import arith, ir, scf
 from nanoloom.nest.taps import Tap
-from nanoloom.vector.access import add, index
 from nanoloom.vector.extent_values import possible_values
 from nanoloom.vector.extents import is_next
 from nanoloom.vector.stationary.held_operands import HeldOperands, Key, loop

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from nanoloom.mlir import ir
+from nanoloom.ir.mlir import ir
 from nanoloom_papers.affine.choice import GREATER, INTEGERS, LESS, picks, predicate
 from nanoloom_papers.affine.location import maker_of
 from nanoloom_papers.affine.step import ABSOLUTE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nanoloom.mlir import ir
+from nanoloom.ir.mlir import ir
 from nanoloom_papers.affine.carrier import FOR, initial_values
 
 BOUNDS = ("lowerBoundMap", "upperBoundMap")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nanoloom.mlir import ir, operations
+from nanoloom.ir.mlir import ir, operations
 from nanoloom_papers.affine.location import (
     Location,
     is_apart,

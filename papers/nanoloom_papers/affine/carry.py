@@ -9,7 +9,7 @@ for k:                            first = load C[i, j]
 
 from __future__ import annotations
 
-from nanoloom.mlir import ir
+from nanoloom.ir.mlir import ir
 from nanoloom_papers.affine.build import (
     body_of,
     loop_like,

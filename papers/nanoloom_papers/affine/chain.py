@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from nanoloom.mlir import ir
+from nanoloom.ir.mlir import ir
 from nanoloom_papers.affine.carrier import FOR, Carrier, carried, initial_values
 from nanoloom_papers.affine.choice import KEEPS_A_NAN
 from nanoloom_papers.affine.step import ABSOLUTE, Step, step_of

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nanoloom.mlir import ir
+from nanoloom.ir.mlir import ir
 from nanoloom.nest.reduction import KINDS
 
 GREATER, LESS, UNORDERED = "greater", "less", "unordered"

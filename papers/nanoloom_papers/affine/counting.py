@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from time import perf_counter
 
-from nanoloom.mlir import ir, named, run_pipeline
+from nanoloom.ir.mlir import ir, named, run_pipeline
 from nanoloom_papers.affine.carry import carry
 from nanoloom_papers.affine.detect import reduction_map, reductions
 from nanoloom_papers.affine.nests import nests

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nanoloom.mlir import ir, named
+from nanoloom.ir.mlir import ir, named
 from nanoloom_papers.affine.carrier import FOR, Carrier, carried, stored
 from nanoloom_papers.affine.chain import Chain, follow
 

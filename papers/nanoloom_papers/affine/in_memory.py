@@ -10,7 +10,7 @@ ONNX-MLIR's products are such (KrnlMatmul.cpp): a tile of registers has eight st
 
 from __future__ import annotations
 
-from nanoloom.mlir import arith, ir, llvm, memref, named
+from nanoloom.ir.mlir import arith, ir, llvm, memref, named
 from nanoloom_papers.affine.build import (
     begin_at,
     body_of,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nanoloom.mlir import ir, operations
+from nanoloom.ir.mlir import ir, operations
 from nanoloom_papers.affine.build import (
     begin_at,
     body_of,

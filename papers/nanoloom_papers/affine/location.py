@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from nanoloom.mlir import ir
+from nanoloom.ir.mlir import ir
 
 VIEWS = frozenset(
     f"memref.{name}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from nanoloom.mlir import ir
+from nanoloom.ir.mlir import ir
 from nanoloom_papers.affine.location import Index, Location, Opaque
 
 PLACE = re.compile(r':(\d+):(\d+)\)?"?\)?$')

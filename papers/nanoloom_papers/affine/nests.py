@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from nanoloom.mlir import ir, named
+from nanoloom.ir.mlir import ir, named
 from nanoloom_papers.affine.build import (
     body_of,
     bounds_of,

@@ -8,7 +8,7 @@ once.
 
 from __future__ import annotations
 
-from nanoloom.mlir import ir, named
+from nanoloom.ir.mlir import ir, named
 from nanoloom_papers.affine.carrier import FOR, LOAD, STORE
 from nanoloom_papers.affine.step import FMA
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nanoloom import mlir
+from nanoloom.ir import mlir
 from nanoloom.notation.mlir_text import Text
 from nanoloom.workers.compile_kernel import context
 from nanoloom.workers.messages import Stage

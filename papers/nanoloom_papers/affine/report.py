@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from nanoloom.mlir import ir, named
+from nanoloom.ir.mlir import ir, named
 from nanoloom.nest.reduction import KINDS
 from nanoloom_papers.affine.absolute import is_absolute_value
 from nanoloom_papers.affine.build import BOUNDS, index_of_loop, number_of, step_of

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from nanoloom.mlir import ir, named, run_pipeline
+from nanoloom.ir.mlir import ir, named, run_pipeline
 from nanoloom.schedule.library.decisions import STACK_BYTES
 from nanoloom.target.facts import Target
 from nanoloom.vector.body_indices import write_out_places

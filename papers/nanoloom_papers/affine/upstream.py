@@ -7,7 +7,7 @@ single loop in it, whose steps do, and what it made is taken if it is that loop.
 
 from __future__ import annotations
 
-from nanoloom.mlir import func, ir, memref, named, operations, run_pipeline, vector
+from nanoloom.ir.mlir import func, ir, memref, named, operations, run_pipeline, vector
 from nanoloom_papers.affine.build import bounds_of, step_of
 from nanoloom_papers.affine.carrier import FOR, initial_values
 from nanoloom_papers.affine.location import is_inside

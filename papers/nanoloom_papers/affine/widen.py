@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from nanoloom.mlir import ir, vector
+from nanoloom.ir.mlir import ir, vector
 from nanoloom.vector.combiner import GREATER, Combiner
 from nanoloom_papers.affine.build import (
     body_of,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nanoloom.mlir import ir, operations
+from nanoloom.ir.mlir import ir, operations
 from nanoloom_papers.affine.build import body_of, index_of_loop
 from nanoloom_papers.affine.carrier import FOR, LOAD, STORE
 from nanoloom_papers.affine.location import (

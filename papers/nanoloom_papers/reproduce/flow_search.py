@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 import nanoloom
+from nanoloom.api.program import Program
 from nanoloom.cache import Cache
 from nanoloom.errors import Error
 from nanoloom.options import CompileOptions
-from nanoloom.program import Program
 from nanoloom.schedule.dataflow.dataflow import Dataflow, parse
 from nanoloom.target.cached_host import from_dict, to_dict
 from nanoloom.target.facts import Target

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 
 import nanoloom
+from nanoloom.api.program import Program
 from nanoloom.cache import Cache
 from nanoloom.emit import emit_stage
 from nanoloom.options import CompileOptions
-from nanoloom.program import Program
 from nanoloom.target.cached_host import from_dict
 from nanoloom_papers.reproduce.array_files import Array
 from nanoloom_papers.reproduce.jobs import Job, Ready

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 from onnx import parser
 
-from nanoloom import mlir
 from nanoloom.compiler import Report, job_of, partition_model
 from nanoloom.errors import Error
 from nanoloom.frontend.onnx import load
+from nanoloom.ir import mlir
+from nanoloom.ir.mlir import ir, llvm
 from nanoloom.llvm.pipeline import TO_ADDRESSES, TO_LLVM
 from nanoloom.llvm.vector_length import use_vector_lengths
-from nanoloom.mlir import ir, llvm
 from nanoloom.options import CompileOptions
 from nanoloom.target import Target, by_name
 from nanoloom.vector.transform_ops import load_operations

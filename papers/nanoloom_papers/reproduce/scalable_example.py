@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from nanoloom import mlir
-from nanoloom.mlir import ir
+from nanoloom.ir import mlir
+from nanoloom.ir.mlir import ir
 from nanoloom.target import by_name
 from nanoloom.target.facts import Target
 from nanoloom.workers.messages import Stage

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from nanoloom.binary.objects import emit_assembly
 from nanoloom.errors import Error
-from nanoloom.mlir import interpreter, ir, llvm, names, run_pipeline
+from nanoloom.ir.mlir import interpreter, ir, llvm, names, run_pipeline
 from nanoloom.schedule.transform_writer import ANY
 from nanoloom.target.facts import Target
 from nanoloom.vector.transform_ops import entry_of, step_error

@@ -10,8 +10,8 @@ import onnx.parser
 import onnx_ir
 import pytest
 
-from nanoloom import mlir
 from nanoloom.graph.stage import optimize
+from nanoloom.ir import mlir
 from nanoloom.kernels.printer import describe_module, describe_program
 from nanoloom.kernels.repeats.outline import outline_repeats
 from nanoloom.kernels.stage import partition

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from nanoloom.compiler import Report, partition_model
+from nanoloom.model.source import source_of
 from nanoloom.options import CompileOptions
-from nanoloom.source import source_of
 from nanoloom.target import by_name
 from tests.kernels.repeats.whole import compiled
 from tests.linalg.recurrences import DEFAULTS, FORMULAS, reference

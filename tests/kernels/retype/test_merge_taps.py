@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import nanoloom
-from nanoloom import mlir
+from nanoloom.ir import mlir
 from nanoloom.kernels.retype.precision import to_bf16
 from nanoloom.linalg.builder.window import Window
 from nanoloom.linalg.products.convolution import contract

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nanoloom import mlir
+from nanoloom.ir import mlir
 from nanoloom.kernels.retype.precision import LEAST, to_bf16
 from tests.vector.kernel_harness import build
 

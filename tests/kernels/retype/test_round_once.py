@@ -11,7 +11,7 @@ import pytest
 from onnx import numpy_helper
 
 import nanoloom
-from nanoloom import mlir
+from nanoloom.ir import mlir
 from nanoloom.kernels.program import Program
 from nanoloom.kernels.retype.precision import to_bf16
 from nanoloom.kernels.stage import partition

@@ -11,8 +11,8 @@ import onnx_ir
 import pytest
 from onnx import numpy_helper, parser
 
-from nanoloom import mlir
 from nanoloom.compiler import Report, partition_model
+from nanoloom.ir import mlir
 from nanoloom.kernels.retype.transpose_weights import transpose_weights
 from nanoloom.kernels.stage import partition
 from nanoloom.options import CompileOptions

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nanoloom import mlir
+from nanoloom.ir import mlir
 from nanoloom.kernels.retype.widening import ROWS, widen
 from nanoloom.kernels.stage import partition
 from nanoloom.schedule.library.family import multiplies

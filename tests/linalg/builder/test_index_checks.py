@@ -11,10 +11,10 @@ import onnx_ir
 import pytest
 
 import nanoloom
-from nanoloom import mlir
 from nanoloom.cache import Cache
 from nanoloom.errors import InputError, ModelError
 from nanoloom.graph.stage import optimize
+from nanoloom.ir import mlir
 from nanoloom.kernels.program import Program
 from nanoloom.kernels.stage import partition
 from nanoloom.linalg.operators import OPERATORS

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from nanoloom.ir.mlir import arith, context, ir
 from nanoloom.linalg.builder.pointwise import itself, pointwise
-from nanoloom.mlir import arith, context, ir
 from tests.filecheck import check_text
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import onnx_ir
 
-from nanoloom import mlir
 from nanoloom.graph.stage import optimize
+from nanoloom.ir import mlir
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.stage import lower
 from tests.linalg.single import model_of

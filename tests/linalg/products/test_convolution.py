@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nanoloom import mlir
 from nanoloom.errors import Error
+from nanoloom.ir import mlir
+from nanoloom.ir.mlir import func, ir
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.builder.window import Window
 from nanoloom.linalg.products.convolution import contract
-from nanoloom.mlir import func, ir
 from tests.linalg.single import run_node
 
 Case = dict[str, list[int]]

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nanoloom import mlir
 from nanoloom.errors import Unsupported
+from nanoloom.ir import mlir
+from nanoloom.ir.mlir import func, ir
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.products.matmul import product
-from nanoloom.mlir import func, ir
 from tests.linalg.single import run_node
 
 SHAPES = [

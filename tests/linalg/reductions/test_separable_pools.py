@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from onnx import helper
 
 import nanoloom
-from nanoloom import mlir
+from nanoloom.ir import mlir
 from nanoloom.linalg.builder.window import Window
 from nanoloom.linalg.reductions.pooling import parts_of
 from tests.linalg.reductions.test_pooling import Case, windows

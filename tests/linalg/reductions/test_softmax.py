@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nanoloom import mlir
 from nanoloom.graph.stage import optimize
+from nanoloom.ir import mlir
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.stage import lower
 from tests.linalg.bounds import FLOATS, sample, wide, within

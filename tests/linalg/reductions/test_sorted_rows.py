@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 import nanoloom
-from nanoloom import mlir
 from nanoloom.graph.stage import optimize
+from nanoloom.ir import mlir
+from nanoloom.ir.mlir import ir, operations
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.stage import lower
-from nanoloom.mlir import ir, operations
 from tests.linalg.bounds import FLOATS, INTEGERS, dtype_of
 from tests.linalg.harness import PIPELINE
 from tests.linalg.movement.test_shaping import same

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nanoloom.mlir import context, ir, named, run_pipeline
+from nanoloom.ir.mlir import context, ir, named, run_pipeline
 from nanoloom_papers.affine.report import Loop, Reduction, describe
 
 UPSTREAM = "affine-super-vectorize{virtual-vector-size=4 vectorize-reductions=true}"

@@ -11,7 +11,7 @@ from onnx import numpy_helper, parser
 from nanoloom.compile_program import compile
 from nanoloom.emit import emit_stage
 from nanoloom.frontend.onnx import load
-from nanoloom.mlir import context, ir, named
+from nanoloom.ir.mlir import context, ir, named
 from nanoloom.options import CompileOptions
 from nanoloom.target import by_name
 from nanoloom.target.host import host

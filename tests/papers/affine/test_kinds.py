@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nanoloom.mlir import context, ir
+from nanoloom.ir.mlir import context, ir
 from nanoloom.nest.reduction import KINDS
 from nanoloom_papers.affine.chain import PASSES_ABSOLUTE
 from nanoloom_papers.affine.choice import KEEPS_A_NAN

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nanoloom.mlir import context, ir, named, run_pipeline
+from nanoloom.ir.mlir import context, ir, named, run_pipeline
 from nanoloom.target import by_name
 from nanoloom_papers.affine.factors import Factors
 from nanoloom_papers.affine.stage import FROM_AFFINE, WAYS, to_vectors

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from nanoloom import mlir
-from nanoloom.mlir import ir
+from nanoloom.ir import mlir
+from nanoloom.ir.mlir import ir
 from nanoloom.schedule.transform_writer import ANY, PARAMETER
 from nanoloom.vector.transform_ops import load_operations
 from nanoloom_papers.reproduce.scalable_mlir import match, passed, script, transformed

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from nanoloom import mlir
-from nanoloom.mlir import ir
+from nanoloom.ir import mlir
+from nanoloom.ir.mlir import ir
 
 READS = ("vector.load", "vector.maskedload", "memref.load")
 WRITES = ("vector.store", "vector.maskedstore", "memref.store")

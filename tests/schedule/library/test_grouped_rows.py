@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Map
-from nanoloom.mlir import ir
 from nanoloom.nest.nest import LoopNest
 from nanoloom.schedule.choose import choose
 from nanoloom.schedule.language import Parallel, Tile

@@ -12,7 +12,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from nanoloom.mlir import arith, ir, llvm, vector
+from nanoloom.ir.mlir import arith, ir, llvm, vector
 from nanoloom.target.instructions import meanings, x86
 from nanoloom.target.instructions.choose import INSTRUCTIONS
 from nanoloom.target.instructions.instruction import Instruction

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import pytest
 
-from nanoloom.mlir import ir, named
+from nanoloom.ir.mlir import ir, named
 from nanoloom.target import Target, by_name
 from nanoloom.target.host import host
 from nanoloom.target.instructions.choose import DOTS

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Builder, Map
 from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.products.binary_products import differing
-from nanoloom.mlir import ir
 from nanoloom.schedule.choose import choose
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.schedule.library.family import LEAST_BYTES

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from nanoloom.errors import Error
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Map
-from nanoloom.mlir import ir
 from nanoloom.target import by_name
 from nanoloom.vector.nanokernel import flat_columns
 from tests.filecheck import check_text

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from nanoloom.mlir import arith, ir
+from nanoloom.ir.mlir import arith, ir
 from nanoloom.target.host import this_machine
 from nanoloom.target.instructions.choose import INSTRUCTIONS
 from nanoloom.vector.nanokernel.instructions import emit

@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from nanoloom import mlir
 from nanoloom.cache import Cache
 from nanoloom.compiler import Report, partition_model, scheduled
+from nanoloom.ir import mlir
+from nanoloom.ir.mlir import ir
 from nanoloom.kernels.dynamic_program import dynamic_program
 from nanoloom.kernels.program import Kernel
-from nanoloom.mlir import ir
+from nanoloom.model.source import source_of
 from nanoloom.options import CompileOptions
 from nanoloom.schedule.language import Nanokernel, Schedule
 from nanoloom.schedule.library.decisions import fewer_rows
-from nanoloom.source import source_of
 from nanoloom.target import by_name
 from nanoloom.vector.stage import vectorize
+from tests.dynamic import models
 from tests.filecheck import check_text
-from tests.sizes import models
 
 SAMPLES = ({"n": 131}, {"n": 137}, {"n": 139})
 

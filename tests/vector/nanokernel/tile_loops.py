@@ -14,9 +14,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from nanoloom.mlir import arith, ir, llvm, memref, scf, vector
+from nanoloom.ir.access import index
+from nanoloom.ir.mlir import arith, ir, llvm, memref, scf, vector
 from nanoloom.target.instructions import meanings
-from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel.amx import instructions as tiles
 from tests.vector.nanokernel.instruction_meanings import DTYPES, Traced
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from nanoloom.kernels.linalg_query import maps
-from nanoloom.mlir import arith, ir, scf
-from nanoloom.vector.access import add, index
+from nanoloom.ir.access import add, index
+from nanoloom.ir.linalg_query import maps
+from nanoloom.ir.mlir import arith, ir, scf
 from nanoloom.vector.nanokernel.amx import instructions as tiles
 from nanoloom.vector.nanokernel.amx.tile import Product, heights
 from nanoloom.vector.nanokernel.amx.tile_edges import (

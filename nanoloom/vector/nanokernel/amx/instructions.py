@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from nanoloom.mlir import arith, ir, llvm, memref
+from nanoloom.ir.access import add, apply, coefficient, index
+from nanoloom.ir.access import multiply as times
+from nanoloom.ir.mlir import arith, ir, llvm, memref
 from nanoloom.target.instructions import x86
-from nanoloom.vector.access import add, apply, coefficient, index
-from nanoloom.vector.access import multiply as times
 
 ROWS = COLUMNS = 16  # of a tile register of sums
 ROW_BYTES = 64  # of any tile register

@@ -15,14 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nanoloom.kernels.linalg_query import Op, body, inputs, map_dims, maps
-from nanoloom.kernels.nest import STAGE, names_of
-from nanoloom.mlir import arith, ir, linalg, tensor
+from nanoloom.ir.access import index
+from nanoloom.ir.linalg_query import Op, body, inputs, map_dims, maps
+from nanoloom.ir.loop_nest import STAGE, names_of
+from nanoloom.ir.mlir import arith, ir, linalg, tensor
 from nanoloom.nest.contraction import Contraction
 from nanoloom.nest.extent import Lanes
 from nanoloom.schedule.families import FAMILIES
 from nanoloom.schedule.language import Nanokernel
-from nanoloom.vector.access import index
 from nanoloom.vector.dialect import LOOP
 from nanoloom.vector.nanokernel.k_groups import zero_of
 from nanoloom.vector.nanokernel.operands.convert_lhs import part_of

@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from nanoloom.kernels.linalg_query import Op, inputs, is_generic, maps
-from nanoloom.mlir import arith, ir, memref, scf
+from nanoloom.ir.access import constant_of, index, multiply
+from nanoloom.ir.linalg_query import Op, inputs, is_generic, maps
+from nanoloom.ir.mlir import arith, ir, memref, scf
 from nanoloom.schedule.directives.prefetch import Prefetch
 from nanoloom.schedule.families import IMAGE_ROWS
-from nanoloom.vector.access import constant_of, index, multiply
 from nanoloom.vector.nanokernel.amx import instructions as tiles
 from nanoloom.vector.nanokernel.amx.accumulators import get, put, sums_of, write
 from nanoloom.vector.nanokernel.amx.panels import (

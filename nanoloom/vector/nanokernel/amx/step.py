@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from nanoloom.mlir import ir
+from nanoloom.ir.mlir import ir
 from nanoloom.vector.nanokernel.amx import instructions as tiles
 
 Between = Callable[[int, int], None]  # behind which product of a step, of how many

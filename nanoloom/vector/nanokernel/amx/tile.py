@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from math import prod
 
-from nanoloom.kernels.linalg_query import Op, iterators, maps
-from nanoloom.kernels.nest import element
-from nanoloom.mlir import ir, scf
+from nanoloom.ir.access import add, divide, index, multiply
+from nanoloom.ir.linalg_query import Op, iterators, maps
+from nanoloom.ir.loop_nest import element
+from nanoloom.ir.mlir import ir, scf
 from nanoloom.schedule.directives.prefetch import Prefetch
-from nanoloom.vector.access import add, divide, index, multiply
 from nanoloom.vector.nanokernel.amx import instructions as tiles
 from nanoloom.vector.nanokernel.amx.panels import SUM
 from nanoloom.vector.nanokernel.amx.step import Between, LhsRows, no_loads, step

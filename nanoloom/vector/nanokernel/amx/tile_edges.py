@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
-from nanoloom.kernels.linalg_query import Op, map_dims, maps
+from nanoloom.ir.access import add, apply, function_around, index
+from nanoloom.ir.linalg_query import Op, map_dims, maps
+from nanoloom.ir.mlir import arith, ir, memref, scf, vector
 from nanoloom.linalg.builder.pointwise import itself, pointwise
-from nanoloom.mlir import arith, ir, memref, scf, vector
 from nanoloom.nest.extent import Lanes
-from nanoloom.vector.access import add, apply, function_around, index
 from nanoloom.vector.nanokernel.amx import instructions as tiles
 from nanoloom.vector.nanokernel.amx.panels import LANES, MARK
 from nanoloom.vector.scratch_memory import MADE

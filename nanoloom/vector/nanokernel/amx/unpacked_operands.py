@@ -22,9 +22,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nanoloom.errors import Error
-from nanoloom.kernels.linalg_query import Op, maps
-from nanoloom.mlir import arith, ir, memref, scf, vector
-from nanoloom.vector.access import add, apply, divide, index, multiply
+from nanoloom.ir.access import add, apply, divide, index, multiply
+from nanoloom.ir.linalg_query import Op, maps
+from nanoloom.ir.mlir import arith, ir, memref, scf, vector
 from nanoloom.vector.nanokernel.amx import instructions as tiles
 from nanoloom.vector.nanokernel.amx.panels import PLACES, SHARED
 from nanoloom.vector.nanokernel.amx.tile_edges import WIDTH, read_columns, room

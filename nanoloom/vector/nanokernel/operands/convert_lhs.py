@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nanoloom.errors import Error
+from nanoloom.ir.access import index
+from nanoloom.ir.mlir import arith, ir, tensor
 from nanoloom.linalg.builder.pointwise import element_type, pointwise
-from nanoloom.mlir import arith, ir, tensor
 from nanoloom.nest.extent import Lanes
 from nanoloom.target.instructions.instruction import LANE
-from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel.tile.extents import most_of
 from nanoloom.vector.nanokernel.tile.tile import Tile
 from nanoloom.vector.vector_copies import along_rows

@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nanoloom.errors import Error
-from nanoloom.kernels.linalg_query import map_dims, maps
-from nanoloom.mlir import arith, ir, memref, vector
-from nanoloom.vector.access import add, index
+from nanoloom.ir.access import add, index
+from nanoloom.ir.linalg_query import map_dims, maps
+from nanoloom.ir.mlir import arith, ir, memref, vector
 from nanoloom.vector.nanokernel.operands.convert_lhs import extended
 from nanoloom.vector.nanokernel.reduction_loops import (
     Step,

@@ -9,11 +9,11 @@ products (fma_panel.py).
 
 from __future__ import annotations
 
-from nanoloom.kernels.linalg_query import map_dims, maps
+from nanoloom.ir.access import index
+from nanoloom.ir.linalg_query import map_dims, maps
+from nanoloom.ir.mlir import arith, ir, tensor
 from nanoloom.linalg.builder.pointwise import itself, pointwise
-from nanoloom.mlir import arith, ir, tensor
 from nanoloom.nest.extent import Lanes
-from nanoloom.vector.access import index
 from nanoloom.vector.nanokernel.tile.extents import most_of
 from nanoloom.vector.nanokernel.tile.task import after_tasks, at_task
 from nanoloom.vector.nanokernel.tile.tile import Tile, zero_of

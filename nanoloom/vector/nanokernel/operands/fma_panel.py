@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nanoloom.kernels.linalg_query import maps
-from nanoloom.mlir import arith, ir, memref, scf, vector
+from nanoloom.ir.access import add, index, multiply
+from nanoloom.ir.linalg_query import maps
+from nanoloom.ir.mlir import arith, ir, memref, scf, vector
 from nanoloom.schedule.directives.nanokernel import FRONT
-from nanoloom.vector.access import add, index, multiply
 from nanoloom.vector.nanokernel.fma import (
     Columns,
     numbers,

@@ -11,10 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from nanoloom.kernels.linalg_query import BEHIND, bordered, dims_of, is_pad, maps
-from nanoloom.mlir import arith, ir, tensor, vector
-from nanoloom.nest.guard import Guard
-from nanoloom.vector.access import (
+from nanoloom.ir.access import (
     add,
     apply,
     coefficient,
@@ -22,6 +19,9 @@ from nanoloom.vector.access import (
     index,
     offset_of,
 )
+from nanoloom.ir.linalg_query import BEHIND, bordered, dims_of, is_pad, maps
+from nanoloom.ir.mlir import arith, ir, tensor, vector
+from nanoloom.nest.guard import Guard
 from nanoloom.vector.guard import Bounds, GuardedDim
 from nanoloom.vector.nanokernel.instructions import word_of
 from nanoloom.vector.nanokernel.k_groups import Row

@@ -12,12 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 
+from nanoloom.dynamic.dynamic_kernel import ARGUMENT
 from nanoloom.errors import Error
-from nanoloom.kernels.linalg_query import inputs, map_dims, maps
-from nanoloom.mlir import arith, ir, scf
-from nanoloom.schedule.families import FAMILIES
-from nanoloom.sizes.dynamic_kernel import ARGUMENT
-from nanoloom.vector.access import (
+from nanoloom.ir.access import (
     add,
     constant_of,
     divide,
@@ -25,6 +22,9 @@ from nanoloom.vector.access import (
     index,
     multiply,
 )
+from nanoloom.ir.linalg_query import inputs, map_dims, maps
+from nanoloom.ir.mlir import arith, ir, scf
+from nanoloom.schedule.families import FAMILIES
 from nanoloom.vector.counted_loops import counted_loops, round_of, trip_count
 from nanoloom.vector.dialect import LOOP
 from nanoloom.vector.nanokernel.balanced_tiles import first_row

@@ -13,9 +13,9 @@ from __future__ import annotations
 from math import prod
 
 from nanoloom.errors import Error
-from nanoloom.kernels.linalg_query import maps
-from nanoloom.mlir import arith, ir, memref
-from nanoloom.vector.access import add, index, multiply, parts
+from nanoloom.ir.access import add, index, multiply, parts
+from nanoloom.ir.linalg_query import maps
+from nanoloom.ir.mlir import arith, ir, memref
 from nanoloom.vector.nanokernel.reduction_loops import Step
 from nanoloom.vector.nanokernel.tile.task import as_buffer, locality
 from nanoloom.vector.nanokernel.tile.tile import Tile, place_of

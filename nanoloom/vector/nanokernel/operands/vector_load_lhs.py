@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from nanoloom.kernels.linalg_query import dims_of, maps
-from nanoloom.mlir import ir, scf, vector
+from nanoloom.ir.access import add, coefficient, constant_of, index, parts
+from nanoloom.ir.linalg_query import dims_of, maps
+from nanoloom.ir.mlir import ir, scf, vector
 from nanoloom.schedule.lane_factors import is_room, lane_factors
 from nanoloom.target.facts import Target
-from nanoloom.vector.access import add, coefficient, constant_of, index, parts
 from nanoloom.vector.nanokernel.tile.tile import Tile, place_of, read_vector
 
 # A number of the left operand at loop variables of a row of the tile, and the row's

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from nanoloom.mlir import ir
+from nanoloom.ir.mlir import ir
 from nanoloom.target.instructions.aarch64 import SME
 
 NAME = "outer_products"

@@ -10,11 +10,11 @@ operands' rows lie apart:
 from __future__ import annotations
 
 from nanoloom.errors import Error
-from nanoloom.kernels.linalg_query import Op, inputs, maps
-from nanoloom.mlir import arith, ir, llvm, memref
+from nanoloom.ir.access import add, apply, coefficient, index, multiply
+from nanoloom.ir.linalg_query import Op, inputs, maps
+from nanoloom.ir.mlir import arith, ir, llvm, memref
 from nanoloom.nest.contraction import Contraction
 from nanoloom.schedule.language import Nanokernel
-from nanoloom.vector.access import add, apply, coefficient, index, multiply
 from nanoloom.vector.nanokernel.amx.panels import (
     copy_body,
     in_own_room,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from nanoloom.kernels.linalg_query import (
+from nanoloom.ir.access import index
+from nanoloom.ir.linalg_query import (
     Op,
     input_count,
     inputs,
@@ -12,9 +13,8 @@ from nanoloom.kernels.linalg_query import (
     iterators,
     maps,
 )
-from nanoloom.mlir import ir, tensor
+from nanoloom.ir.mlir import ir, tensor
 from nanoloom.nest.extent import Lanes
-from nanoloom.vector.access import index
 from nanoloom.vector.body import VectorBody
 from nanoloom.vector.lane_values import Uniform, Vector
 from nanoloom.vector.nanokernel.tile.tile import (

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from nanoloom.kernels.linalg_query import Op, map_dims, maps
-from nanoloom.mlir import ir
-from nanoloom.vector.access import constant_of
+from nanoloom.ir.access import constant_of
+from nanoloom.ir.linalg_query import Op, map_dims, maps
+from nanoloom.ir.mlir import ir
 
 
 def most_results(op: Op, dim: int) -> int | None:

@@ -6,9 +6,11 @@ left undone in part, another panel would be read wrongly: both without any other
 
 from __future__ import annotations
 
+from nanoloom.dynamic.dynamic_kernel import ARGUMENT
 from nanoloom.errors import Error
-from nanoloom.kernels.contraction import analyse, elements
-from nanoloom.kernels.linalg_query import (
+from nanoloom.ir.access import function_around
+from nanoloom.ir.contraction import analyse, elements
+from nanoloom.ir.linalg_query import (
     Op,
     inputs,
     is_contraction,
@@ -16,7 +18,7 @@ from nanoloom.kernels.linalg_query import (
     map_dims,
     maps,
 )
-from nanoloom.mlir import ir
+from nanoloom.ir.mlir import ir
 from nanoloom.nest.contraction import Contraction
 from nanoloom.schedule.families import (
     BIT_PAIRS,
@@ -27,10 +29,8 @@ from nanoloom.schedule.families import (
     has_family,
 )
 from nanoloom.schedule.language import Nanokernel
-from nanoloom.sizes.dynamic_kernel import ARGUMENT
 from nanoloom.target.facts import Target
 from nanoloom.target.instructions.choose import dot_for
-from nanoloom.vector.access import function_around
 from nanoloom.vector.index_multiples import is_multiple
 from nanoloom.vector.nanokernel.sme.product import (
     panel_width,

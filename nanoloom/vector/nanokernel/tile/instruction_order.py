@@ -8,12 +8,12 @@ inline assembly without text, which reads memory as far as LLVM knows.
 
 from __future__ import annotations
 
-from nanoloom.mlir import arith, ir, llvm, named, vector
+from nanoloom.ir.mlir import arith, ir, llvm, named, vector
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.target.facts import Target
 from nanoloom.vector.dialect import IN_ORDER, make
 
-APART = "nanoloom.split_symbols"  # of what stands behind products that are added apart
+APART = "nanoloom.model.split_symbols"  # of what stands behind products that are added apart
 
 
 def in_order(plan: Nanokernel, sums: list[ir.Value], *kept: ir.Value) -> list[ir.Value]:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
-from nanoloom.kernels.linalg_query import Op
-from nanoloom.mlir import ir, scf
-from nanoloom.vector.access import add, index
+from nanoloom.ir.access import add, index
+from nanoloom.ir.linalg_query import Op
+from nanoloom.ir.mlir import ir, scf
 from nanoloom.vector.counted_loops import (
     bounds,
     counted_loops,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from nanoloom.errors import Error
-from nanoloom.kernels.linalg_query import Op
+from nanoloom.ir.linalg_query import Op
 from nanoloom.nest.contraction import bits
 from nanoloom.schedule.directives.nanokernel import BETWEEN, COPIED, FRONT
 from nanoloom.schedule.families import FAMILIES, FMA_FAMILY

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from nanoloom.errors import Error
-from nanoloom.kernels.linalg_query import Op, inputs, map_dims, maps
-from nanoloom.mlir import bufferization, ir
+from nanoloom.ir.linalg_query import Op, inputs, map_dims, maps
+from nanoloom.ir.mlir import bufferization, ir
 from nanoloom.nest.contraction import Contraction
 from nanoloom.schedule.directives.prefetch import LEVELS
 from nanoloom.schedule.language import Prefetch

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
-from nanoloom.kernels.linalg_query import (
+from nanoloom.dynamic.dynamic_kernel import ARGUMENT
+from nanoloom.ir.access import add, apply, function_around, index, multiply
+from nanoloom.ir.linalg_query import (
     Op,
     input_count,
     is_fill,
@@ -14,12 +16,10 @@ from nanoloom.kernels.linalg_query import (
     map_dims,
     maps,
 )
-from nanoloom.mlir import arith, ir, tensor, vector
+from nanoloom.ir.mlir import arith, ir, tensor, vector
 from nanoloom.nest.contraction import Contraction
 from nanoloom.nest.extent import Lanes
 from nanoloom.schedule.language import Nanokernel, Prefetch
-from nanoloom.sizes.dynamic_kernel import ARGUMENT
-from nanoloom.vector.access import add, apply, function_around, index, multiply
 from nanoloom.vector.dialect import PACKED
 from nanoloom.vector.guard import Ends
 from nanoloom.vector.nanokernel.tile.extents import extent_is_not_one

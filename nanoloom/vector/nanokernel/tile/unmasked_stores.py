@@ -11,8 +11,8 @@ long as all of a short sum.  The branch costs nothing, it is nearly always the s
 
 from __future__ import annotations
 
-from nanoloom.mlir import arith, ir, named, scf, vector
-from nanoloom.vector.access import index
+from nanoloom.ir.access import index
+from nanoloom.ir.mlir import arith, ir, named, scf, vector
 
 WRITE, MASK = "vector.transfer_write", "vector.create_mask"
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from nanoloom.errors import Error
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Map
-from nanoloom.mlir import ir
 from nanoloom.schedule.library import image_rows
 from nanoloom.vector.nanokernel.amx import tile as amx_tile
 from tests.vector.checks import check, passes

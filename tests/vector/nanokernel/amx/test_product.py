@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Map
-from nanoloom.mlir import ir
 from nanoloom.vector.nanokernel.amx import instructions
 from nanoloom.vector.nanokernel.amx import product as rows
 from tests.linalg.bounds import sample

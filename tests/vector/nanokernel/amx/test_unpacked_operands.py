@@ -10,9 +10,9 @@ import numpy as np
 import onnx_ir
 import pytest
 
-from nanoloom import mlir
 from nanoloom.errors import Error
 from nanoloom.graph.stage import optimize
+from nanoloom.ir import mlir
 from nanoloom.kernels.stage import partition
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.stage import lower

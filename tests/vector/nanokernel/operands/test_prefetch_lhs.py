@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from nanoloom.errors import Error
+from nanoloom.ir.mlir import ir
 from nanoloom.kernels.program import Program
-from nanoloom.mlir import ir
 from nanoloom.schedule.choose import choose
 from nanoloom.schedule.language import Nanokernel, Prefetch, Schedule
 from nanoloom.target import by_name

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import PARALLEL, Map
 from nanoloom.linalg.builder.tensor import Tensor
-from nanoloom.mlir import ir
 from nanoloom.schedule.library.nanokernels import steps_of_round
 from nanoloom.target import by_name
 from tests.filecheck import check_text, problems

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nanoloom import mlir
-from nanoloom.mlir import ir, named
+from nanoloom.ir import mlir
+from nanoloom.ir.mlir import ir, named
 from nanoloom.vector.nanokernel.tile.operand_reuse import visit_of
 from tests.filecheck import check_text
 

@@ -1,0 +1,1 @@
+"""What a user holds: programs, sessions, and what loads them."""

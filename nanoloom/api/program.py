@@ -1,0 +1,287 @@
+"""What a user holds: a model that is compiled for the shapes it is called with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nanoloom.api.calling import CallableProgram, Into
+from nanoloom.api.open_program import OpenProgram
+from nanoloom.api.rooms.open_rooms import OpenRooms
+from nanoloom.api.sessions.compiled_session import CompiledSession, Once, Pairs
+from nanoloom.cache import Cache
+from nanoloom.errors import Error, public
+from nanoloom.explain.explainable import Explainable
+from nanoloom.interface.bounds import parted, require_within, static_shapes
+from nanoloom.interface.check_inputs import SeveralSizes, check_inputs
+from nanoloom.interface.dimension_values import bound_dims, check_known
+from nanoloom.interface.named_file import named_file
+from nanoloom.model.binding import Binding, deciding, values_of
+from nanoloom.model.model_facts import metadata_of, name_of
+from nanoloom.model.pickled import Pickled
+from nanoloom.model.source import Source
+from nanoloom.model.split_symbols import split_by_names, split_by_sizes
+from nanoloom.options import CompileOptions
+from nanoloom.report import Report
+from nanoloom.runtime.bounded_cache import BoundedCache
+from nanoloom.runtime.grouped import grouped
+from nanoloom.runtime.variant import Variant
+
+if TYPE_CHECKING:
+    from nanoloom.binary.assemble import Compiled
+    from nanoloom.binary.output_forms import Form
+    from nanoloom.target.facts import Target
+
+Array = np.ndarray
+Given = Mapping[str, tuple[int, ...]]  # shapes of inputs by their names
+Shapes = tuple[tuple[str, tuple[int, ...]], ...]  # the same as a key
+Call = tuple[Shapes, tuple[bytes, ...]]  # and the values that decide shapes
+# Of a program in memory: a variant has threads of its own.
+MOST_VARIANTS, MOST_BYTES = 32, 1 << 30
+MOST_CALLS, MOST_VALUES = 1024, 16 << 20  # shapes, and bytes of values, remembered
+
+
+class Program(CallableProgram, Explainable):
+    """A compiled model: call it with a dict of arrays, get a dict of arrays.
+
+    Dimensions with a name are sizes that the program takes at each call, where that is
+    possible (docs/sizes.md): it is compiled once, at the first call.  Otherwise one
+    variant a set of input shapes is compiled when it is first needed.  All is kept on
+    disk; weights are there once for all of it.  In memory are the variants used last:
+    at most MOST_VARIANTS, and MOST_BYTES of working memory, one at least.  Threads may
+    call it at the same time.  It pickles as the model's path, or its bytes: the other
+    process finds the code in its cache, or compiles it.
+
+    inputs, outputs: name, shape and dtype of each.  dims, bounds: those given.
+    open: for all sizes; open.reason says why not.  threads: that it runs with.
+    variants: what is in memory, one for each set of shapes; of a program for all sizes
+    they share one code.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        options: CompileOptions,
+        *,
+        threads: int,
+        dims: Mapping[str, object],
+        cache: Cache,
+        report: Report | None = None,
+    ) -> None:
+        self.options = options
+        self.threads, self.cache, self.report = threads, cache, report or Report()
+        self._declare(split_by_names(source, cache, dims), dims)
+        self.variants = BoundedCache[str, Variant](
+            MOST_VARIANTS, MOST_BYTES, lambda _, variant: variant.instance.arena_bytes
+        )
+        self._called = BoundedCache[Call, str](
+            MOST_CALLS, MOST_VALUES, lambda call, _: sum(map(len, call[1]))
+        )
+        self._deciding = BoundedCache[Shapes, tuple[str, ...]](
+            MOST_CALLS, 0, lambda *_: 0
+        )
+
+    def _declare(self, source: Source, dims: Mapping[str, object]) -> None:
+        """What depends on the names that dimensions have."""
+        self._last: Variant | None = None  # for arrays of the shapes of the last call
+        self.source = source
+        self.entries, self.outputs = source.interface(self.cache)
+        self._texts, self.inputs = source.texts, source.texts.inputs
+        self._has_texts = bool(self._texts)
+        self.vocabulary = tuple(self._texts.strings)  # a saved program has places in it
+        numbers, self.bounds = parted(dims)
+        self.dims = bound_dims(self.entries, numbers)
+        self.symbols = [d for x in self.entries for d in x.shape if isinstance(d, str)]
+        check_known(self.symbols, self.bounds)
+        own = self.entries, self.dims, source, self.options, self.cache, self.report
+        self.open = OpenProgram(*own, self.bounds)
+        self.roomed = OpenRooms(self.open)
+
+    def _run(self, inputs: Mapping[str, object], into: Into) -> dict[str, Array]:
+        run = partial(self._numbers, into=into)
+        return self._texts.call(inputs, run) if self._has_texts else run(inputs)
+
+    def _numbers(self, inputs: Mapping[str, object], into: Into) -> dict[str, Array]:
+        last = self._last
+        if last is not None and type(inputs) is dict and not into:
+            if (made := last.exactly(inputs)) is not None:
+                return made
+            self.variants.get(last.name)  # it was used until now
+        arrays = self.checked(inputs)
+        found = self.variant(arrays)
+        self._last = found if self.is_known_by_shapes(found, arrays) else None
+        return grouped(found(arrays, into=into), self.outputs)
+
+    def is_known_by_shapes(self, found: Variant, arrays: Mapping[str, Array]) -> bool:
+        """Whether arrays of the same shapes are a variant's, with outputs as it has."""
+        given = tuple([(name, array.shape) for name, array in arrays.items()])
+        alike = {x.name for x in self.outputs} <= set(found.outputs)
+        return alike and self._deciding.get(given) == ()
+
+    def checked(self, inputs: Mapping[str, object]) -> dict[str, Array]:
+        """The arrays; a name that they give several sizes is several ones from now."""
+        try:
+            return check_inputs(self.entries, inputs, self.dims)
+        except SeveralSizes:
+            apart = split_by_sizes(self.source, self.cache, inputs)
+            self._declare(apart, self.dims | self.bounds)
+        return check_inputs(self.entries, inputs, self.dims)
+
+    @property
+    def _title(self) -> str:
+        return f"nanoloom.Program {name_of(self.source)}"
+
+    @public
+    def metadata(self) -> dict[str, str]:
+        """What the model says of itself: its producer, versions and properties."""
+        return metadata_of(self.source)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        own = self.source, self.options, self.cache, self.dims | self.bounds
+        return type(self)._restored, (Pickled.of(*own, self.threads),)
+
+    @classmethod
+    def _restored(cls, pickled: Pickled) -> Program:
+        return pickled.restored(cls)
+
+    def variant(self, arrays: Mapping[str, Array]) -> Variant:
+        """The program for these inputs' shapes, compiled if it is not yet."""
+        given = tuple([(name, array.shape) for name, array in arrays.items()])
+        names = self._deciding.get(given) or ()
+        called = self._called.get((given, values_of(arrays, names)))
+        found = self.variants.get(called) if called else None
+        if found is None:
+            found, names = self._variant(arrays, dict(given))
+            self._deciding.put(given, names)
+            self._called.put((given, values_of(arrays, names)), found.name)
+        return found
+
+    def _variant(
+        self, arrays: Mapping[str, Array], shapes: Given
+    ) -> tuple[Variant, tuple[str, ...]]:
+        """The variant, and the inputs whose values decide it beside their shapes."""
+        self._require_here()
+        require_within(self.bounds, self.entries, shapes)
+        known = self.source.value_inputs(self.cache, shapes)
+        made = partial(self.variant_of, shapes)
+        plain = None if known else lambda: made({})
+        if (bound := self.roomed.found(shapes, self.threads, plain, made)) is not None:
+            self.variants.put(bound.name, bound)
+            return bound, ()
+        found, names = deciding(arrays, known, made)
+        if len(names) > len(known):
+            self.source.remember_value_inputs(self.cache, shapes, list(names))
+        return found, names
+
+    def variant_of(self, shapes: Given, values: Mapping[str, Array]) -> Variant:
+        """The program for these shapes, and for values of inputs that decide shapes."""
+        binding = self._binding(shapes, values)
+        if found := self.variants.get(binding.name):
+            return found
+        self._require_here()
+        made = binding.loaded(self.threads)
+        self.variants.put(made.name, made)
+        return made
+
+    def _binding(self, shapes: Given, values: Mapping[str, Array]) -> Binding:
+        return Binding(
+            self.source, self.options, self.cache, self.report, shapes, values
+        )
+
+    def is_for_this_machine(self) -> bool:
+        from nanoloom.target.cached_host import host
+
+        return self.options.target.arch == host(self.cache).arch
+
+    def _require_here(self) -> None:
+        """Error if this machine cannot run the program."""
+        if not self.is_for_this_machine():
+            raise Error(
+                f"the program is for {self.options.target.arch}, not for this machine",
+                hint='save(path, form="executable") writes it',
+            )
+
+    def static_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Of the inputs; raises InputError for dimensions without a number."""
+        return static_shapes(self.entries, self.dims)
+
+    @public
+    def session(
+        self, capacity: int = 0, pairs: Pairs = None, once: Once = None
+    ) -> CompiledSession:
+        """Calls one after the other that keep keys and values (docs/decoding.md).
+
+        capacity: tokens that there is room for at first.  pairs: past inputs, and the
+        outputs that extend them, where they are not named so.  once: inputs that stay
+        from call to call.  Raises InputError for a model without such inputs.
+        """
+        self._texts.require_no_steps("a session")
+        own = self.open, self.outputs, self.threads, self, capacity
+        return CompiledSession(*own, pairs, once)
+
+    @public
+    def save(
+        self,
+        path: str | Path,
+        name: str | None = None,
+        *,
+        form: Form = "shared",
+        shapes: Given | None = None,
+        levels: Sequence[Target] = (),
+        session: bool | Mapping[str, str] = False,
+    ) -> Path:
+        """Write the program with its parameters inside, and a C header to a library.
+
+        form: "shared", "static", "bare" (for machines without an operating system) or
+        "executable".  shapes: of the inputs; by default, of the bound dimensions, and
+        any of the others, which are sizes then.  levels: targets in place of its own
+        (target.named.levels), the least first, of which the CPU says the one.
+        session: a library keeps past keys and values between runs; as the pairs of
+        `session`, where those are not found.  Raises InputError if dimensions are not
+        bound and cannot be sizes, Error if the disk refuses.
+        """
+        with self.report.waiting("start"):
+            from nanoloom.binary import output_forms
+
+        self._texts.require_no_steps("a saved program")
+        output, chosen = named_file(path), self.options
+        output_forms.require_form(form, len(levels), session=bool(session))
+        called, digest = name or output.stem, self.source.digest
+        made: list[tuple[output_forms.Identity, Compiled]] = []
+        for target in levels or (chosen.target,):
+            identity = output_forms.Identity(called, digest, target, chosen.precision)
+            program = self._for(target) if levels else self
+            made.append((identity, program._compiled(form, shapes, session)))
+        with self.report.waiting("link"):
+            output_forms.write(form, made, output, self.cache)
+        return output
+
+    def _for(self, target: Target) -> Program:
+        """The same for another CPU."""
+        return Program(
+            self.source,
+            replace(self.options, target=target),
+            threads=self.threads,
+            dims=self.dims | self.bounds,
+            cache=self.cache,
+            report=self.report,
+        )
+
+    def _compiled(
+        self, form: Form, shapes: Given | None, session: bool | Mapping[str, str]
+    ) -> Compiled:
+        """The program as a form is written of it."""
+        if session:
+            return self.session(pairs=None if session is True else session).compiled()
+        return self.roomed.compiled(partial(self._bound, form, shapes), shapes)
+
+    def _bound(self, form: Form, shapes: Given | None) -> Compiled:
+        if shapes is None and self.open.names and form != "bare":
+            return self.open.compiled("it cannot be a size at run time")
+        binding = self._binding(shapes or self.static_shapes(), {})
+        return binding.to_link() if form == "shared" else binding.compiled()

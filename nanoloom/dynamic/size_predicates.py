@@ -1,0 +1,99 @@
+"""Integers that are computed from sizes: only what is right for all sizes alike.
+
+Samples cannot tell `min(length, 512)` from `length`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from nanoloom.dynamic.dynamic_refusal import NotDynamic
+from nanoloom.dynamic.polynomial import Dims, found
+from nanoloom.dynamic.sample_walk import Visit
+from nanoloom.graph.operator_spec import OfSizes
+from nanoloom.graph.operator_specs import named
+
+# Polynomials of their inputs, or only moved.
+WHOLE = named(lambda spec: spec.of_sizes is OfSizes.POLYNOMIAL)
+# Only moved, where the inputs from the second on say the same for all sizes.
+MOVED = named(lambda spec: spec.of_sizes is OfSizes.MOVED)
+
+
+def is_right(visits: Sequence[Visit], samples: Sequence[Dims]) -> bool:
+    """Whether other sizes than the samples give the same polynomials."""
+    first = visits[0]
+    rows = [
+        [None if x is None else x.numbers for x in inputs]
+        for inputs in zip(*[v.inputs for v in visits], strict=True)
+    ]
+    match first.operator:
+        case name if name in WHOLE:
+            right = True
+        case name if name in MOVED:
+            right = all(alike(row) for row in rows[1:])
+        case "Where":
+            right = alike(rows[0])
+        case "Equal":
+            right = is_never_equal(rows[0], rows[1], samples)
+        case "Div":
+            right = alike(rows[1]) and all(map(is_whole, *rows))
+        case _:
+            right = all(alike(row) for row in rows)
+    return right
+
+
+def require(visits: Sequence[Visit], samples: Sequence[Dims]) -> None:
+    """Raise Differs where other sizes than the samples might give something else."""
+    if not is_right(visits, samples):
+        raise NotDynamic(f"{visits[0].name} decides by a size")
+
+
+def alike(row: Sequence[np.ndarray | None]) -> bool:
+    """Whether an input is the same for all samples."""
+    first = row[0]
+    if first is None:
+        return all(other is None for other in row)
+    return all(x is not None and np.array_equal(first, x) for x in row[1:])
+
+
+def is_dynamic(row: Sequence[np.ndarray | None]) -> bool:
+    """Whether a constant is another one for other sizes, as far as it is known.
+
+    The height that is taken out of an image's shape is the same for each batch.
+    """
+    return any(x is None for x in row) or not alike(row)
+
+
+def is_never_equal(
+    left: Sequence[np.ndarray | None],
+    right: Sequence[np.ndarray | None],
+    samples: Sequence[Dims],
+) -> bool:
+    """Whether sizes that no dimension makes smaller meet what is below 0 only."""
+    if any(x is None for x in (*left, *right)):
+        return False
+    try:
+        x, y = (np.array([r for r in row if r is not None]) for row in (left, right))
+        x, y = np.broadcast_arrays(x, y)
+    except ValueError:  # other numbers of elements
+        return False
+    columns = x.reshape(len(samples), -1).T, y.reshape(len(samples), -1).T
+    for one, other in zip(*columns, strict=True):
+        if (one == one[0]).all() and (other == other[0]).all():
+            continue
+        size, number = (one, other) if other[0] < 0 else (other, one)
+        if number[0] >= 0 or (number != number[0]).any() or not grows(size, samples):
+            return False
+    return True
+
+
+def grows(numbers: np.ndarray, samples: Sequence[Dims]) -> bool:
+    """Whether a size is a sum of positive terms, so that it is never below 0."""
+    size = found([int(n) for n in numbers], samples)
+    return size is not None and all(coefficient >= 0 for coefficient, _ in size.terms)
+
+
+def is_whole(x: np.ndarray, y: np.ndarray) -> bool:
+    return bool(np.all(y != 0)) and bool(np.all(x % np.where(y == 0, 1, y) == 0))

@@ -1,0 +1,251 @@
+"""Neighbouring axes of a product's kernel that are one: the pixels of an image.
+
+    for y: for x: for f: for c: out[y, x, f] += in[y, x, c] * w[f, c]
+      ->  for p: for f: for c: out[p, f] += in[p, c] * w[f, c]
+
+A register tile then takes pixels of several rows, and no row's end is a rest.  Two axes
+are one where every operand has both, side by side, or neither.  Of what is sliced along
+other axes they are one in the source as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
+
+from nanoloom.fusion.read_through_views import is_permutation
+from nanoloom.ir.linalg_query import (
+    Op,
+    all_dims,
+    extents,
+    is_contraction,
+    is_generic,
+    iterators,
+    map_dims,
+    maps,
+)
+from nanoloom.ir.mlir import ir, operations
+from nanoloom.ir.statement_names import NAME
+
+NUMBER = "tensor.extract"  # of a tensor that keeps its shape
+SLICE = "tensor.extract_slice"
+SHORT = 4  # results along a row of a tile, at most
+OTHERS = {"arith.constant", "func.return", "tensor.empty", NUMBER, SLICE}
+Pair = tuple[ir.Value, int]  # a tensor, and the first of two of its dimensions
+
+
+def coalesce_loops(
+    module: ir.Module, *, every: bool = False, tiles: bool = False
+) -> None:
+    """Make axes one in a kernel around a product, in place.
+
+    every: in any kernel.  tiles: in those that turn tiles, too.
+    """
+    function = module.body.operations[0]
+    block = function.operation.regions[0].blocks[0]
+    ops = list(block.operations)
+    generics = [op for op in ops if is_generic(op)]
+    others = [op.operation for op in ops if not is_generic(op)]
+    if not {op.name for op in others} <= OTHERS:
+        return
+    short = tiles and len(generics) == 1 and transposes_tiles(generics[0])
+    if not every and not short and not any(is_contraction(op) for op in generics):
+        return
+    if any(NAME in op.operation.attributes for op in generics):
+        return  # somebody has named the loops
+    walks = {op: walk_of(op) for op in generics}
+    numbers = operations(function, lambda op: op.operation.name == NUMBER)
+    read = {op.operation.operands[0] for op in numbers}  # those in bodies as well
+    slices = [op for op in others if op.name == SLICE]
+    found = (pair for walk in walks.values() for pair in pairs_of(walk))
+    pairs = {pair for pair in found if pair[0] not in read}
+    pairs |= {(op.operands[0], place) for op in slices for place in whole(op)}
+    while True:
+        kept = {p for p in pairs if all(is_kept(w, p, pairs) for w in walks.values())}
+        kept = {p for p in kept if all(is_in_both(op, p, kept) for op in slices)}
+        if kept == pairs:
+            break
+        pairs = kept
+    if pairs:
+        collapse(function, block, walks, pairs)
+        for op in slices:
+            shorten(op, [place for value, place in pairs if value == op.results[0]])
+
+
+def transposes_tiles(op: Op) -> bool:
+    """Whether a turn's rows are no longer than those of tiles of results (winograd.py),
+    side by side in what it reads, too.
+
+    Longer ones are turned as they are: some took 1.6 times as long as one axis.
+    """
+    if not is_permutation(op):
+        return False
+    last = len(iterators(op)) - 1
+    beside = (last - 1, last) in pairwise(map_dims(maps(op)[0]))
+    return beside and extents(op)[last] <= SHORT
+
+
+@dataclass(frozen=True)
+class Access:
+    """How an operation's axes go over one of its tensors.
+
+    dims: the axis of each dimension, None where it is more than one.  axes: all that
+    occur.
+    """
+
+    value: ir.Value
+    dims: list[int | None]
+    axes: set[int]
+
+
+@dataclass(frozen=True)
+class Walk:
+    """An operation's loops: kinds of its axes, and its operands and results.
+
+    numbered: whether it computes with the numbers of its axes.
+    """
+
+    kinds: list[str]
+    numbered: bool
+    accesses: list[Access]
+
+
+def walk_of(op: Op) -> Walk:
+    operation, indexings = op.operation, maps(op)
+    results = list(operation.results)
+    of_results = indexings[len(indexings) - len(results) :]
+    ways = zip([*operation.operands, *results], [*indexings, *of_results], strict=True)
+    numbered = operations(op, lambda inner: inner.operation.name == "linalg.index")
+    accesses = [Access(v, map_dims(way), all_dims(way)) for v, way in ways]
+    return Walk(iterators(op), bool(numbered), accesses)
+
+
+def pairs_of(walk: Walk) -> Iterator[Pair]:
+    """Neighbouring dimensions of every operand and result."""
+    for access in walk.accesses:
+        if isinstance(access.value.type, ir.RankedTensorType):
+            for place in range(ir.RankedTensorType(access.value.type).rank - 1):
+                yield access.value, place
+
+
+def loops_of(walk: Walk, pair: Pair) -> Iterator[tuple[int, int] | None]:
+    """The two axes that go over a tensor's dimensions; None where it is not just so."""
+    value, place = pair
+    for access in walk.accesses:
+        if access.value == value:
+            first, second = access.dims[place : place + 2]
+            yield None if first is None or second is None else (first, second)
+
+
+def is_kept(walk: Walk, pair: Pair, pairs: set[Pair]) -> bool:
+    """Whether an operation's axes over these dimensions are side by side everywhere."""
+    return all(
+        axes is not None and are_one(walk, axes, pairs) for axes in loops_of(walk, pair)
+    )
+
+
+def are_one(walk: Walk, axes: tuple[int, int], pairs: set[Pair]) -> bool:
+    if axes[0] == axes[1] or any(walk.kinds[d] != "parallel" for d in axes):
+        return False
+    if walk.numbered:
+        return False
+    for access in walk.accesses:
+        if not access.axes & {*axes}:
+            continue
+        found = [i for i, two in enumerate(pairwise(access.dims)) if two == axes]
+        plain = [d for d in access.dims if d in axes]
+        if len(found) != 1 or len(plain) != 2 or (access.value, found[0]) not in pairs:
+            return False
+    return True
+
+
+# ---- slices
+
+
+def whole(op: ir.Operation) -> list[int]:
+    """The first ones of two dimensions that a slice has whole; none of other ones."""
+    (source, *at), (result,) = op.operands, op.results
+    one, other = (ir.RankedTensorType(v.type).shape for v in (source, result))
+    if at or len(one) != len(other):
+        return []
+    same = [a == b for a, b in zip(one, other, strict=True)]
+    return [place for place, two in enumerate(pairwise(same)) if all(two)]
+
+
+def is_in_both(op: ir.Operation, pair: Pair, pairs: set[Pair]) -> bool:
+    """Whether dimensions can be one in a slice and its source, or are of neither."""
+    value, place = pair
+    if value not in (op.operands[0], op.results[0]):
+        return True
+    both = all((x, place) in pairs for x in (op.operands[0], op.results[0]))
+    return both and place in whole(op)
+
+
+def shorten(op: ir.Operation, places: list[int]) -> None:
+    """A slice of and with fewer dimensions: what stands behind these is gone."""
+    sizes = ir.RankedTensorType(op.results[0].type).shape
+    op.attributes["static_sizes"] = ir.DenseI64ArrayAttr.get(sizes)
+    for name in ("static_offsets", "static_strides"):
+        before = ir.DenseI64ArrayAttr(op.attributes[name])
+        numbers = [before[d] for d in range(len(before)) if d - 1 not in places]
+        op.attributes[name] = ir.DenseI64ArrayAttr.get(numbers)
+
+
+# ---- the same with fewer dimensions
+
+
+def collapse(
+    function: Op, block: ir.Block, walks: dict[Op, Walk], pairs: set[Pair]
+) -> None:
+    """Give all tensors and axes their new dimensions."""
+    for op, walk in walks.items():
+        renumber(op, axes_of(walk, pairs), pairs)
+    values = [*block.arguments]
+    for op in block.operations:
+        values += op.operation.results
+    for value in values:
+        gone = [place for v, place in pairs if v == value]
+        if gone:
+            value.set_type(flat(ir.RankedTensorType(value.type), gone))
+    returned = list(block.operations)[-1].operation.operands
+    kind = ir.FunctionType.get([a.type for a in block.arguments],
+                               [v.type for v in returned])  # fmt: skip
+    function.operation.attributes["function_type"] = ir.TypeAttr.get(kind)
+
+
+def axes_of(walk: Walk, pairs: set[Pair]) -> set[int]:
+    """The second axes of pairs: those that are gone."""
+    return {
+        axes[1] for pair in pairs for axes in loops_of(walk, pair) if axes is not None
+    }
+
+
+def renumber(op: Op, gone: set[int], pairs: set[Pair]) -> None:
+    """An operation's maps without these axes."""
+    kinds = op.operation.attributes["iterator_types"]
+    left = [d for d in range(len(kinds)) if d not in gone]  # type: ignore[arg-type]
+    numbers = {d: left.index(d) for d in left}
+    new = [ir.AffineDimExpr.get(numbers.get(d, 0)) for d in range(len(kinds))]  # type: ignore[arg-type]
+    made: list[ir.Attribute] = []
+    for value, indexing in zip(op.operation.operands, maps(op), strict=True):
+        skipped = {place + 1 for v, place in pairs if v == value}
+        kept = [e for i, e in enumerate(indexing.results) if i not in skipped]
+        results = [e.compose(ir.AffineMap.get(len(left), 0, new)) for e in kept]
+        made.append(ir.AffineMapAttr.get(ir.AffineMap.get(len(left), 0, results)))
+    op.operation.attributes["indexing_maps"] = ir.ArrayAttr.get(made)
+    op.operation.attributes["iterator_types"] = ir.ArrayAttr.get(
+        [kinds[d] for d in left]  # type: ignore[index]
+    )
+
+
+def flat(kind: ir.RankedTensorType, places: list[int]) -> ir.RankedTensorType:
+    """A type whose dimensions at and behind these places are one."""
+    groups: list[list[int]] = []
+    for place, size in enumerate(kind.shape):
+        if place - 1 in places:
+            groups[-1].append(size)
+        else:
+            groups.append([size])
+    return ir.RankedTensorType.get(list(map(prod, groups)), kind.element_type)

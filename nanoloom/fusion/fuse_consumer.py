@@ -1,0 +1,134 @@
+"""What reads a product's result at other places, inside of the kernel that makes it.
+
+    t = product, relu;  q = t in the middle of another number;  p = max of windows of q
+    t = product, relu;  p = sum of t over all pixels;  y = p / 49
+    t = product, relu;  y = t in another order of its axes
+      ->  one kernel:  a task makes a block of the last one, of the points of t it reads
+
+The tensor between is never whole in memory.  Whether that pays is a question of what
+is computed twice, and of what a cache holds (cost/profit.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nanoloom.cost.profit import pays
+from nanoloom.fusion.candidate_nest import nest_of
+from nanoloom.fusion.fuse_producer import SMALL_CACHE
+from nanoloom.fusion.fuse_product_chain import only_reader, product
+from nanoloom.fusion.fusion_plan import fuse
+from nanoloom.fusion.group import LIMIT, Group, group_of, users
+from nanoloom.fusion.guarded_reads import guard, readers_of
+from nanoloom.fusion.insert_in_place import is_insertion, source_of
+from nanoloom.fusion.pad_op import border_around
+from nanoloom.fusion.read_through_views import is_permutation, is_reduction
+from nanoloom.ir.linalg_query import Kind, Op, base, inputs
+from nanoloom.ir.mlir import ir
+from nanoloom.nest.contraction import bits
+from nanoloom.nest.fused_consumer import (
+    PANEL_VECTORS,
+    FusedConsumer,
+    fused_consumer,
+)
+from nanoloom.nest.nest import LoopNest
+from nanoloom.nest.tasks import in_tasks
+from nanoloom.target.facts import Target
+
+SMALL_PANEL = 64  # columns, for any CPU
+
+
+def fuse_consumers(
+    groups: list[Group],
+    weights: Sequence[ir.Value],
+    target: Target | None,
+    *,
+    permutes: bool,
+    known: bool,
+) -> list[Group]:
+    """Join what reads products' results at other places, for nobody else, with them.
+
+    weights: the arguments that are parameters, of which panels can be packed.
+    permutes: another order of axes, too.  known: whether all sizes are: blocks that
+    their number decides are of known ones alone.
+    """
+    owner = {op.operation: group for group in groups for op in group.ops}
+    gone: set[int] = set()
+    for group in groups:
+        first = group.ops[0]
+        if not is_reduction(first) and not is_permutation(first):
+            continue
+        if not inputs(first) or group.root is Kind.CONTRACTION:
+            continue
+        insertion = insertion_in_front(first)
+        value = inputs(first)[0] if insertion is None else source_of(insertion)
+        source = group_of(value, owner)
+        if insertion is not None and len(group.ops) > 1:
+            continue  # a border lies in a task, not at a tile of what follows
+        if source is None or id(source) in gone or not suits(source, value, group):
+            continue
+        same = {inputs(first)[0]: value}
+        nest = nest_of([*source.ops, *group.ops], weights, same)
+        found = fused_consumer(nest)
+        if found is None or (found.is_permutation and not permutes):
+            continue
+        if not fits(nest, found, target, known=known):
+            continue
+        between = [] if insertion is None else is_padded(first, insertion, value)
+        if between is not None:
+            fuse(source.ops[-1])
+            group.ops = [*source.ops, *between, *group.ops]
+            group.root, group.rows = Kind.CONTRACTION, 0
+            gone.add(id(source))
+    return [group for group in groups if id(group) not in gone]
+
+
+def suits(source: Group, value: ir.Value, group: Group) -> bool:
+    """Whether a product's group makes a value for the first of a group alone."""
+    if product(source) is None or value != source.ops[-1].operation.results[0]:
+        return False
+    if len(source.ops) + len(group.ops) > LIMIT or len(users(value)) != 1:
+        return False
+    read = inputs(group.ops[0])[0].type
+    ranks = {ir.RankedTensorType(kind).rank for kind in (value.type, read)}
+    return len(ranks) == 1 and (read != value.type or only_reader(source, group))
+
+
+def fits(
+    nest: LoopNest, found: FusedConsumer, target: Target | None, *, known: bool
+) -> bool:
+    """Whether a task's part of what is read stays in the cache, and that pays."""
+    if found.is_permutation:
+        return True
+    cache, columns = SMALL_CACHE, SMALL_PANEL
+    if target is not None:
+        cache = target.caches
+        columns = PANEL_VECTORS * target.lanes(bits("f32"))
+    sizes = found.blocks(columns, cache)
+    if found.is_scattered or not found.fit(sizes, cache):
+        return False
+    if not any(map(found.overlap, found.names)):
+        return True
+    if target is None or not known:
+        return False
+    return pays(nest, in_tasks(nest, found.last, sizes), target)
+
+
+def insertion_in_front(reader: Op) -> Op | None:
+    """What puts a border around the tensor that is read; None for no border."""
+    owner = base(inputs(reader)[0]).owner
+    if isinstance(owner, ir.Block) or not is_insertion(owner.opview):
+        return None
+    return owner.opview
+
+
+def is_padded(reader: Op, insertion: Op, image: ir.Value) -> list[Op] | None:
+    """Let an operation read a border that is made around an image; None where it
+    cannot."""
+    if readers_of(insertion) != [(reader, 0)]:
+        return None
+    border = border_around(insertion, (reader, 0), image)
+    rank = ir.RankedTensorType(image.type).rank
+    if border is None or None in border.places or rank != len(border.shape):
+        return None
+    return [guard((reader, 0), border)]

@@ -1,0 +1,211 @@
+"""What is made point by point for a sum alone is made in the kernel of that sum.
+
+    t = max(x * scale + shift, 0)      normalized, of an image
+
+    y[i] = sum of t[2 i + tap]         windows that do not overlap, or a whole image
+      ->  y[i] = sum of max(x[2 i + tap] * scale + shift, 0)
+
+    y = t w, with what follows it      a product: every panel of w reads t
+      ->  a task makes its rows of t in its cache, once for all panels
+
+How often a point is read decides where it is made: once, in the sum itself; by many
+columns, in a block of rows (nest/lhs_producer.py).  Nothing is made twice, and t has no
+pass and no place in memory.  The arithmetic is the same, number by number.  A border is
+none of t: around what is padded there is another number, and t stays what its own
+kernel writes into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nanoloom.fusion.fuse_product_chain import only_reader, product
+from nanoloom.fusion.fusion_plan import fuse
+from nanoloom.fusion.group import LIMIT, Group, group_of, is_closed, users
+from nanoloom.fusion.inline_operation import inline_operation, is_plain
+from nanoloom.fusion.read_through_views import is_reduction
+from nanoloom.ir.linalg_query import (
+    Kind,
+    Op,
+    base,
+    body,
+    inputs,
+    is_generic,
+    is_identity,
+    is_pad,
+    kind,
+    map_dims,
+    maps,
+    yielded,
+)
+from nanoloom.ir.loop_nest import alone
+from nanoloom.ir.mlir import ir
+from nanoloom.nest.contraction import elements, lhs_is_k_contiguous, roles
+from nanoloom.nest.lhs_producer import is_profitable
+from nanoloom.nest.statement import Statement
+from nanoloom.target.facts import Cache, Target
+
+SMALL_CACHE = Cache(32 * 1024, 256 * 1024)  # of any CPU
+MULTIPLIED = ("arith.mulf", "arith.muli")  # would make a product of a sum
+Owners = dict[ir.Operation, Group]
+
+
+def inline_producers(groups: list[Group]) -> list[Group]:
+    """Let sums make what is made point by point for nobody else, and read once."""
+    owner = {op.operation: group for group in groups for op in group.ops}
+    gone: set[int] = set()
+    for group in groups:
+        for place, op in enumerate(group.ops):
+            if not is_reduction(op) or not is_plain(op) or not inputs(op):
+                continue
+            front = producer_of(inputs(op)[0], group, owner)
+            if front is not None and is_inlined(front, op):
+                group.ops[place] = with_front(op, front)
+                gone.add(id(front))
+    return [group for group in groups if id(group) not in gone]
+
+
+def fuse_producers(
+    groups: list[Group], weights: Sequence[ir.Value], target: Target | None
+) -> list[Group]:
+    """Join products with what is made point by point for nobody else, where it pays.
+
+    weights: the arguments that are parameters, of which panels can be packed.
+    """
+    owner = {op.operation: group for group in groups for op in group.ops}
+    cache = SMALL_CACHE if target is None else target.caches
+    gone: set[int] = set()
+    for group in groups:
+        op = product(group)
+        if op is None or any(kind(x) is not Kind.ELEMENTWISE for x in group.ops[1:]):
+            continue
+        left = read_by_rows(op, weights, cache)
+        front = None if left is None else producer_of(left, group, owner)
+        if front is not None and id(front) not in gone and is_of_f32(front):
+            fuse(front.ops[-1])
+            group.ops = [*front.ops, *group.ops]
+            gone.add(id(front))
+    return [group for group in groups if id(group) not in gone]
+
+
+def producer_of(value: ir.Value, group: Group, owner: Owners) -> Group | None:
+    """What makes a value point by point, for one group alone."""
+    front = group_of(value, owner)
+    if front is None or front is group or not only_reader(front, group):
+        return None
+    few = len(front.ops) + len(group.ops) <= LIMIT
+    return front if few and is_pointwise(front) else None
+
+
+def is_inlined(front: Group, op: Op) -> bool:
+    """Whether a sum can make each number that it reads, and does so once."""
+    made = front.ops[-1].operation.results[0]
+    if len(users(made)) != 1 or not reads_points(front) or has_functions(front):
+        return False
+    becomes_product = len(inputs(op)) == 1 and multiplies(front)
+    return reads_once(alone(op)) and not becomes_product
+
+
+def read_by_rows(op: Op, weights: Sequence[ir.Value], cache: Cache) -> ir.Value | None:
+    """The left operand of a packed product, if blocks of its rows pay."""
+    stage = alone(op)
+    shape = roles(stage)
+    if (
+        shape is None
+        or 0 in shape.extents
+        or base(inputs(op)[shape.right]) not in weights
+    ):
+        return None
+    if None in map_dims(maps(op)[shape.left]) or not lhs_is_k_contiguous(stage, shape):
+        return None
+    if {*elements(stage, shape)} != {"f32"} or shape.shared or len(shape.reduced) > 1:
+        return None
+    return inputs(op)[shape.left] if is_profitable(shape, cache) else None
+
+
+def is_of_f32(group: Group) -> bool:
+    return {x.element for op in group.ops for x in alone(op).writes} == {"f32"}
+
+
+def is_pointwise(group: Group) -> bool:
+    """Whether all of a group is arithmetic on the same points, along vectors.
+
+    What reads a border, or other places, has tasks of its own; and it has one result.
+    """
+    if group.root is not Kind.ELEMENTWISE or not is_closed(group.ops):
+        return False
+    rank = len(alone(group.ops[-1]).axes)
+    return rank > 1 and all(is_point(op, rank) for op in group.ops)
+
+
+def is_point(op: Op, rank: int) -> bool:
+    """Whether an operation makes numbers where its loops are, of what lies along
+    them."""
+    if not is_generic(op) or kind(op) is not Kind.ELEMENTWISE or is_pad(op):
+        return False
+    if len(op.operation.results) != 1 or not is_identity(maps(op)[-1]):
+        return False
+    stage = alone(op)
+    if not stage.lanewise or len(stage.axes) != rank:
+        return False
+    if any(map(reads_pad, inputs(op))):
+        return False
+    along = all(read.lies_along(stage.names[-1]) for read in stage.reads)
+    return along and all(None not in read.plain for read in stage.reads)
+
+
+def reads_pad(value: ir.Value) -> bool:
+    owner = value.owner
+    return not isinstance(owner, ir.Block) and is_pad(owner.opview)
+
+
+def reads_once(pool: Statement) -> bool:
+    """Whether no point of what a stage reads first is read by two of its own.
+
+    Of an image of any size: windows lie apart by their steps, not at its end.
+    """
+    seen: list[str] = []
+    for index in pool.reads[0].indices:
+        reach = 0
+        reduced = {a.name for a in pool.axes if a.is_reduction}
+        inner = sorted(index.terms, key=lambda term: (term[0] not in reduced, term[1]))
+        for axis, factor in inner:
+            extent = pool.axes[pool.place(axis)].extent
+            if index.other or factor <= reach or not isinstance(extent, int):
+                return False
+            reach += factor * (extent - 1)
+            seen.append(axis)
+    return sorted(seen) == sorted(pool.names)
+
+
+def reads_points(group: Group) -> bool:
+    """Whether a group reads an image, not only numbers that points of it share: those
+    alone would not say how large it is."""
+    made = {op.operation.results[0] for op in group.ops}
+    return any(
+        value not in made and len(indexing.results) == indexing.n_dims
+        for op in group.ops
+        for value, indexing in zip(inputs(op), maps(op), strict=False)
+    )
+
+
+def multiplies(group: Group) -> bool:
+    """Whether a group ends with a product: what adds up one would become a product's
+    kernel, which rounds once for both."""
+    made = yielded(group.ops[-1])[0].owner
+    return not isinstance(made, ir.Block) and made.name in MULTIPLIED
+
+
+def has_functions(group: Group) -> bool:
+    """Whether there are numbers enough in a group to fill the registers."""
+    names = [x.operation.name for op in group.ops for x in body(op).operations]
+    return any(name.startswith("math.") for name in names)
+
+
+def with_front(pool: Op, front: Group) -> Op:
+    """A pool that makes what it reads, the last operation of a group first."""
+    for op in reversed(front.ops):
+        number = inputs(pool).index(op.operation.results[0])
+        pool = inline_operation(op, pool, number)
+        op.operation.erase()
+    return pool

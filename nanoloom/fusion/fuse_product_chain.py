@@ -1,0 +1,108 @@
+"""Products with sums along rows between them as one kernel (nest/product_chain.py).
+
+    a = q k' (scaled, masked); p = softmax(a); y = p v
+
+The three groups become one if nothing else reads what is between them, so that a block
+of it lives in the cache only while its rows are computed.  Not if a right operand is a
+large weight: all tasks read all of it, and it is not packed for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nanoloom.fusion.fusion_plan import fuse
+from nanoloom.fusion.group import Group, group_of, users
+from nanoloom.ir.linalg_query import (
+    Kind,
+    Op,
+    base,
+    bytes_of,
+    inputs,
+    is_contraction,
+    is_generic,
+)
+from nanoloom.ir.loop_nest import alone
+from nanoloom.ir.mlir import ir
+from nanoloom.nest.product_chain import begins, ends
+
+Owners = dict[ir.Operation, Group]
+MOST_WEIGHT = 128 * 1024  # bytes that stay in any second-level cache
+
+
+def fuse_product_chains(
+    groups: list[Group], weights: Sequence[ir.Value]
+) -> list[Group]:
+    """Join the groups of every chain, each where its last one stood.
+
+    weights: the arguments that are parameters.
+    """
+    owner = {op.operation: group for group in groups for op in group.ops}
+    gone: set[int] = set()
+    for group in groups:
+        parts = parts_of(group, owner)
+        if parts is None or any(id(part) in gone for part in parts):
+            continue
+        first, between = parts
+        if any(reads_large(p, weights) for p in (first, group)):
+            continue
+        fuse(between.ops[-1])
+        group.ops = [*first.ops, *between.ops, *group.ops]
+        gone |= {id(first), id(between)}
+    return [group for group in groups if id(group) not in gone]
+
+
+def parts_of(group: Group, owner: Owners) -> tuple[Group, Group] | None:
+    """The first product's group and that of the sums, in front of a product."""
+    last = product(group)
+    given = [] if last is None else [group_of(v, owner) for v in inputs(last)]
+    if last is None or not any(map(has_sums, given)):
+        return None
+    shape = ends(alone(last))
+    between = None if shape is None else given[shape.left]
+    if between is None or not has_sums(between):
+        return None
+    first = source_of(between, owner)
+    if first is None or not only_reader(between, group):
+        return None
+    return (first, between) if only_reader(first, between) else None
+
+
+def has_sums(group: Group | None) -> bool:
+    """Whether a group has sums along rows."""
+    return group is not None and group.root is Kind.REDUCTION
+
+
+def product(group: Group) -> Op | None:
+    """The contraction that a group begins with, None if it is none."""
+    op = group.ops[0]
+    found = group.root is Kind.CONTRACTION and is_generic(op) and is_contraction(op)
+    return op if found else None
+
+
+def reads_large(group: Group, weights: Sequence[ir.Value]) -> bool:
+    """Whether the right operand of a group's product is a large weight."""
+    op = product(group)
+    shape = None if op is None else begins(alone(op))
+    assert op is not None and shape is not None, "asked of the products of a chain"
+    value = inputs(op)[shape.right]
+    return base(value) in weights and bytes_of(value.type) > MOST_WEIGHT
+
+
+def only_reader(producer: Group, reader: Group) -> bool:
+    """Whether a group's result is read within one other group, and nowhere else."""
+    inside = {op.operation for op in reader.ops}
+    result = producer.ops[-1].operation.results[0]
+    return all(user.operation in inside for user in users(result))
+
+
+def source_of(between: Group, owner: Owners) -> Group | None:
+    """The product whose result some sums work on, each row of it by itself."""
+    read = [group_of(value, owner) for op in between.ops for value in inputs(op)]
+    products = {id(g): g for g in read if g is not None and product(g) is not None}
+    rank = ir.RankedTensorType(between.ops[-1].operation.results[0].type).rank
+    if len(products) != 1 or between.rows != rank - 1:
+        return None
+    (found,) = products.values()
+    first = product(found)
+    return found if first is not None and begins(alone(first)) is not None else None

@@ -1,0 +1,1 @@
+"""The door to MLIR, and what operations on tensors say of themselves."""

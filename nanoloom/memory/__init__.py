@@ -1,0 +1,1 @@
+"""Calls of kernels, and where each of their buffers lies in the arena."""

@@ -1,0 +1,1 @@
+"""A model before its shapes are known, and with them."""

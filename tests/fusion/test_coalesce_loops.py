@@ -1,0 +1,134 @@
+"""Neighbouring axes of all operands are one, in kernels of products and of copies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nanoloom.ir import mlir
+from nanoloom.kernels.program import Kernel
+from nanoloom.kernels.stage import partition
+from nanoloom.target import by_name
+from tests.linalg.bounds import sample, wide
+from tests.vector.checks import check
+from tests.vector.kernel_harness import Make, build, program_of, run
+
+W, WIDE = sample(1, (5, 19), "float32"), sample(2, (2, 3, 5, 19), "float32")
+BIAS = sample(3, (19,), "float32")
+
+
+def product(b: Any, x: Any) -> Any:
+    made = b.einsum("nyxc,cf->nyxf", x, b.constant(W))
+    return b.elementwise(lambda s, t: (s + t).maximum(0), made, b.constant(BIAS))
+
+
+def of_channels_first(b: Any, x: Any) -> Any:
+    return b.einsum("ncyx,cf->nyxf", x, b.constant(W))
+
+
+def batched(b: Any, x: Any) -> Any:
+    return b.einsum("nymk,nykf->nymf", x, b.constant(WIDE))
+
+
+def of_windows(b: Any, x: Any) -> Any:
+    """A row's neighbours are another row's pixels."""
+    made = b.einsum("nyxc,cf->nyxf", x, b.constant(W))
+    return b.elementwise(lambda s, t: s + t, made, b.constant(rows()))
+
+
+def turned(b: Any, x: Any) -> Any:
+    """Of tiles: rows of two results, side by side."""
+    return b.transpose(x, (2, 0, 1))
+
+
+def rows_turned(b: Any, x: Any) -> Any:
+    return b.transpose(x, (0, 3, 1, 2))
+
+
+def rows() -> np.ndarray:
+    """A number a row of an image."""
+    return sample(4, (7, 1, 1), "float32")
+
+
+def kernel_of(make: Make, shape: tuple[int, ...]) -> Kernel:
+    (kernel,) = program_of(make, (shape, "float32")).kernels.values()
+    return kernel
+
+
+@pytest.mark.parametrize(
+    ("make", "shape", "given", "made"),
+    [
+        (product, (2, 7, 9, 5), (126, 5), (126, 19)),
+        (of_channels_first, (2, 5, 7, 9), (2, 5, 63), (2, 63, 19)),
+        (batched, (2, 3, 7, 5), (6, 7, 5), (6, 7, 19)),
+        (of_windows, (2, 7, 9, 5), (2, 7, 9, 5), (2, 7, 9, 19)),
+        (turned, (21, 2, 5), (42, 5), (5, 42)),
+        (rows_turned, (2, 7, 9, 5), (2, 7, 9, 5), (2, 5, 7, 9)),
+    ],
+)
+def test_what_is_one(
+    make: Make, shape: tuple[int, ...], given: tuple[int, ...], made: tuple[int, ...]
+) -> None:
+    kernel = kernel_of(make, shape)
+    assert kernel.shapes[0] == given
+    assert kernel.shapes[-1] == made
+    assert kernel.nest.stages[-1].extents[: len(made)] == made
+
+
+def test_kernels_that_differ_in_numbers() -> None:
+    """They are one kernel, which reads them in front of its loops."""
+
+    def scaled(b: Any, x: Any) -> Any:
+        made = [b.einsum("nyxc,cf->nyxf", x, b.constant(w)) for w in (W, 2 * W)]
+        return [
+            b.elementwise(lambda s, by=by: s * by, y)
+            for y, by in zip(made, (0.25, 0.5), strict=True)
+        ]
+
+    program = program_of(scaled, ((2, 7, 9, 5), "float32"))
+    (kernel,) = program.kernels.values()
+    assert kernel.shapes[0] == (126, 5) and kernel.shapes[-1] == (126, 19)
+    x = sample(8, (2, 7, 9, 5), "float32")
+    exact = wide(x) @ wide(W)
+    got = run(scaled, x)
+    for result, by in zip(got, (0.25, 1.0), strict=True):
+        check(result, by * exact, 8, abs(wide(x)) @ abs(wide(W)))
+
+
+def test_numbers_are_the_same() -> None:
+    x = sample(5, (2, 7, 9, 5), "float32")
+    exact, size = wide(x) @ wide(W), abs(wide(x)) @ abs(wide(W)) + abs(wide(BIAS))
+    check(run(product, x), np.maximum(exact + wide(BIAS), 0), 7, size)
+    turned = x.reshape(2, 7, 3, 15).transpose(0, 2, 1, 3).reshape(2, 5, 7, 9)
+    exact = np.einsum("ncyx,cf->nyxf", wide(turned), wide(W))
+    size = np.einsum("ncyx,cf->nyxf", abs(wide(turned)), abs(wide(W)))
+    check(run(of_channels_first, turned), exact, 7, size)
+    x = sample(6, (2, 3, 7, 5), "float32")
+    check(run(batched, x), wide(x) @ wide(WIDE), 7, abs(wide(x)) @ abs(wide(WIDE)))
+    x = sample(7, (2, 7, 9, 5), "float32")
+    size = abs(wide(x)) @ abs(wide(W)) + abs(wide(rows()))
+    check(run(of_windows, x), wide(x) @ wide(W) + wide(rows()), 7, size)
+
+
+def test_a_kernel_without_a_product_is_left_alone() -> None:
+    kernel = kernel_of(lambda b, x: b.elementwise(lambda s: s * s, x), (2, 3, 5))
+    assert kernel.shapes == ((2, 3, 5), (2, 3, 5))
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"), [("rv64gcv", (70,)), ("x86-64-v4", (2, 5, 7))]
+)
+def test_any_kernel_has_one_axis_where_vectors_have_any_length(
+    name: str, shape: tuple[int, ...]
+) -> None:
+    """Rows shorter than vectors are no rows."""
+
+    def doubled(b: Any, x: Any) -> Any:
+        return b.elementwise(lambda s: s + s, x)
+
+    with mlir.context():
+        program = partition(build(doubled, ((2, 5, 7), "float32")), by_name(name))
+    (kernel,) = program.kernels.values()
+    assert kernel.shapes == (shape, shape)
