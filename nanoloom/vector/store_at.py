@@ -21,7 +21,7 @@ from nanoloom.target.facts import VectorUnit
 from nanoloom.vector.padded_buffer import write_padding
 from nanoloom.vector.scratch_memory import lines_of
 
-APART = "nanoloom.model.split_symbols"  # on a copy of what was set apart; others stay copies
+APART = "nanoloom.split_symbols"  # on a copy of what was set apart; others stay copies
 PLACES = ("registers", "task", "arena", "source", "padded")
 STORED = "nanoloom.stored"  # of a stage: where
 ARENA = "nanoloom.arena"  # of a kernel: how many arguments it has for such tensors

@@ -13,7 +13,7 @@ from nanoloom.schedule.language import Nanokernel
 from nanoloom.target.facts import Target
 from nanoloom.vector.dialect import IN_ORDER, make
 
-APART = "nanoloom.model.split_symbols"  # of what stands behind products that are added apart
+APART = "nanoloom.split_symbols"  # of what stands behind products that are added apart
 
 
 def in_order(plan: Nanokernel, sums: list[ir.Value], *kept: ir.Value) -> list[ir.Value]:
