@@ -190,7 +190,8 @@ def tell(report: Report, output: Path, *, as_json: bool) -> None:
 
         print(arrays.as_json(answer(report, output, rate)))
         return
-    from nanoloom.cli.terminal import plural, seconds
+    from nanoloom.cli.terminal import plural
+    from nanoloom.explain.units import seconds
 
     if report.resumed:
         say(f"nanoloom: continued; {plural(report.resumed, 'row')} were there")
