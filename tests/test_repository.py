@@ -58,6 +58,9 @@ ORDER = (
     "torch",
     "compile_program",
     "scoring",
+    "ray",
+    "dask",
+    "spark",
     "onnxruntime",
     "inspect",
     "quantization",
@@ -158,6 +161,10 @@ def test_one_file_is_the_door_to_mlir() -> None:
             ),
         ),
         ("onnxscript", ("nanoloom/frontend/torch/",)),
+        ("pyarrow", ("nanoloom/scoring/", "nanoloom/spark.py")),
+        ("ray", ("nanoloom/ray.py",)),
+        ("distributed", ("nanoloom/dask.py",)),
+        ("pyspark", ("nanoloom/spark.py",)),
     ],
 )
 def test_only_these_folders_know_others(peer: str, folders: tuple[str, ...]) -> None:
@@ -344,7 +351,18 @@ def test_the_version_is_one() -> None:
 
 @pytest.mark.parametrize(
     "target",
-    ["help", "demo", "test", "torch", "fuzz", "mutants", "check", "bench", "lock"],
+    [
+        "help",
+        "demo",
+        "test",
+        "torch",
+        "engines",
+        "fuzz",
+        "mutants",
+        "check",
+        "bench",
+        "lock",
+    ],
 )
 def test_make_knows_the_target(target: str) -> None:
     makefile = (ROOT / "Makefile").read_text("utf-8")

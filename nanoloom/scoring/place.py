@@ -110,6 +110,16 @@ class Place:
                 found = _opened[self.key] = self._open()
             return found
 
+    def prepare(self) -> None:
+        """Compile the program now, if it is one for all sizes or has none."""
+        program = self.program()
+        if isinstance(program, Loaded):
+            return
+        if program.open.names:
+            program.open.variant(program.threads)
+        else:
+            program.variant_of(program.static_shapes(), {})
+
     def _open(self) -> Runs:
         if isinstance(self.model, Pickled):
             store = Cache.of(self.cache)

@@ -77,10 +77,13 @@ class Scorer:
         )
         self.threads = None if threads is None else int(threads)
         place = Place.of(model, dims or {}, level, folder)
-        self._show(alone(place) if reproducible else place)
+        self.place = alone(place) if reproducible else place
 
-    def _show(self, place: Place) -> None:
-        self.place = place
+    def on_threads(self, threads: int) -> Scorer:
+        """The same on so many threads: a worker's, as its engine assigns them."""
+        made = Scorer.__new__(Scorer)
+        made.__setstate__({**self.__getstate__(), "threads": threads})
+        return made
 
     def __getstate__(self) -> dict[str, object]:
         return {"place": self.place, "settings": self.settings, "threads": self.threads}

@@ -31,10 +31,12 @@ class Tables:
     def schema(self, given: Any) -> Any:
         """Columns that are kept, outputs, and errors if they are wanted."""
         self.require_kept(given.names)
-        fields = [given.field(name) for name in self.settings.keep]
-        fields += [
-            pa.field(x.name, type_of(x, self.model.row(x))) for x in self.outputs
-        ]
+        kept = [given.field(name) for name in self.settings.keep]
+        return pa.schema([*kept, *self.made_schema()])
+
+    def made_schema(self) -> Any:
+        """Outputs, and errors if they are wanted."""
+        fields = [pa.field(x.name, type_of(x, self.model.row(x))) for x in self.outputs]
         if self.settings.in_column:
             fields.append(pa.field(ERROR_COLUMN, pa.string()))
         return pa.schema(fields)
