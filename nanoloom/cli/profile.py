@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import json as json_text
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from nanoloom.cli import options as words
+from nanoloom.cli import profile_files as files
 from nanoloom.cli.bench import Repeat
 from nanoloom.cli.failures import DONE, say
 from nanoloom.cli.lowering_options import AS_IT_IS, Lowering, with_lowering
 
 if TYPE_CHECKING:
+    from nanoloom.cli.model_inputs import Request
     from nanoloom.explain.profile import Layer, Profile
+    from nanoloom.explain.report import Explanation
 
 EXAMPLE = "Example: nanoloom profile model.onnx --dim batch=1 --trace model.json"
 SHOWN = 20  # layers in the table
-Trace = Annotated[
-    Path | None,
-    typer.Option(
-        "--trace",
-        metavar="FILE.json",
-        help="Write a timeline of the runs, which ui.perfetto.dev opens.",
-    ),
-]
+COLUMNS = ("-layer", ">steps", ">time", ">spread", ">share", ">Gop/s", ">GB/s", ">roof")
 Every = Annotated[
     bool, typer.Option("--all", help=f"List every layer, not the {SHOWN} slowest.")
 ]
@@ -45,7 +39,10 @@ def profile(
     lowering: Lowering = AS_IT_IS,
     repeat: Repeat = None,
     every: Every = False,
-    trace: Trace = None,
+    trace: files.Trace = None,
+    html: files.Html = None,
+    overlay: files.Overlay = None,
+    annotate: files.Annotate = None,
     seed: words.Seed = 0,
     json: words.Json = False,
     cache: words.CacheFolder = None,
@@ -54,9 +51,7 @@ def profile(
 ) -> int:
     """Time every layer of a model, and say what it computes and moves."""
     del debug
-    from nanoloom.cli.model_inputs import Request, inputs_for, open_program
-    from nanoloom.cli.progress import Watch
-    from nanoloom.explain import profile as measured
+    from nanoloom.cli.model_inputs import Request
 
     request = Request(
         model,
@@ -71,16 +66,41 @@ def profile(
         exact_conv=exact_conv,
         lowering=lowering,
     )
-    check_trace(trace)
+    wanted = files.ProfileFiles(trace, html, overlay, annotate)
+    wanted.check(model)
+    found, random = measure(request, repeat, wanted)
+    tell(found, random, seed, every=every, json=json)
+    return DONE
+
+
+def measure(
+    request: Request, runs: int | None, wanted: files.ProfileFiles
+) -> tuple[Profile, Sequence[str]]:
+    """The profile, its files written, and the inputs that nobody gave."""
+    from nanoloom.cli.model_inputs import inputs_for, open_program
+    from nanoloom.cli.progress import Watch
+    from nanoloom.explain import profile as measured
+    from nanoloom.explain.page import LayerTable
+    from nanoloom.target import peaks
+
     with Watch() as watch:
         program = open_program(request, watch)
         given = inputs_for(program, request)
-        program.variant(program.checked(given.arrays))
+        arrays = program.checked(given.arrays)
+        program.variant(arrays)
+        watch.say("measuring this machine")
+        rates = peaks.measure(program.options.target, program.threads)
         watch.say("timing every layer")
-        found = measured.profile(program, given.arrays, repeat)
-    write_trace(trace, found, model)
-    tell(found, given.random, seed, every=every, json=json)
-    return DONE
+        found = measured.profile(program, given.arrays, runs, rates)
+        table = LayerTable(
+            summary(found), [x.lstrip("->") for x in COLUMNS], rows(found)
+        )
+
+        def explained() -> Explanation:
+            return program.explain(given.arrays, runs=runs)
+
+        wanted.write(found, request.model, explained, table)
+    return found, given.random
 
 
 def tell(
@@ -96,27 +116,6 @@ def tell(
     show(found, every=every)
     if random:
         say(random_note(random, seed))
-
-
-def write_trace(path: Path | None, found: Profile, model: Path) -> None:
-    """The timeline, if it is wanted."""
-    from nanoloom.cli import output_files
-    from nanoloom.explain.profile import trace
-
-    if path is not None:
-        output_files.write_text(path, json_text.dumps(trace(found, model.name)))
-
-
-def check_trace(path: Path | None) -> None:
-    """Refuse now what could not be written after the measurement."""
-    from nanoloom.cli import output_files
-
-    if path is None:
-        return
-    if path.suffix != ".json":
-        reason = f"{path} does not end in .json"
-        raise typer.BadParameter(reason, param_hint="--trace")
-    output_files.check_replaceable(path, ".json")
 
 
 def answer(found: Profile) -> dict[str, Any]:
@@ -135,26 +134,42 @@ def show(found: Profile, *, every: bool) -> None:
     from nanoloom.cli.terminal import out, plural, table
     from nanoloom.explain.units import seconds
 
-    order = sorted(found.layers, key=lambda layer: -layer.seconds)
-    shown = order if every else order[:SHOWN]
-    rows = [row(layer, found.inside) for layer in shown]
-    left = order[len(shown) :]
+    every_row = rows(found)
+    shown = every_row if every else every_row[:SHOWN]
+    left = slowest_first(found)[len(shown) :]
     if left:
         rest = sum(layer.seconds for layer in left)
         share = f"{rest / found.inside:.1%}" if found.inside else ""
-        rows.append([plural(len(left), "other"), "", seconds(rest), "", share, "", ""])
-    runs, threads = plural(len(found.runs), "run"), plural(found.threads, "thread")
-    title = f"{seconds(found.whole)} a run (median of {runs}, {threads})"
-    names = ("-layer", ">steps", ">time", ">spread", ">share", ">Gop/s", ">GB/s")
-    out().print(table(title, names, rows))
+        empty = [""] * (len(COLUMNS) - 5)
+        other = [plural(len(left), "other"), "", seconds(rest), "", share, *empty]
+        shown = [*shown, other]
+    out().print(table(summary(found), COLUMNS, shown))
     outside = found.whole - found.inside
     note = f"outside of steps: {seconds(max(0.0, outside))} a run"
     out().print(note, markup=False, style="dim", soft_wrap=True)
 
 
+def slowest_first(found: Profile) -> list[Layer]:
+    return sorted(found.layers, key=lambda layer: -layer.seconds)
+
+
+def rows(found: Profile) -> list[list[str]]:
+    """A line for each layer."""
+    return [row(layer, found.inside) for layer in slowest_first(found)]
+
+
+def summary(found: Profile) -> str:
+    """What was measured, in a line."""
+    from nanoloom.cli.terminal import plural
+    from nanoloom.explain.units import seconds
+
+    runs, threads = plural(len(found.runs), "run"), plural(found.threads, "thread")
+    return f"{seconds(found.whole)} a run (median of {runs}, {threads})"
+
+
 def row(layer: Layer, whole: float) -> list[str]:
     """A line of the table; spread: from the 10th to the 90th percentile."""
-    from nanoloom.explain.units import seconds
+    from nanoloom.explain.units import percent, seconds
 
     spread = (layer.high - layer.low) / layer.seconds if layer.seconds else 0.0
     return [
@@ -165,4 +180,5 @@ def row(layer: Layer, whole: float) -> list[str]:
         f"{layer.seconds / whole:.1%}" if whole else "",
         f"{layer.rate / 1e9:.1f}" if layer.operations else "",
         f"{layer.bandwidth / 1e9:.1f}" if layer.bytes else "",
+        percent(layer.share),
     ]

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nanoloom.explain.timed_steps import timed
-from nanoloom.explain.work import counted
+from nanoloom.fork_lock import wait_for_compiler
 
 if TYPE_CHECKING:
     from nanoloom.explain.explainable import Explainable
+    from nanoloom.explain.layer_work import LayerWork
+    from nanoloom.target.peaks import Peaks
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,8 @@ class Layer:
 
     steps: their numbers.  seconds: the median of their sum; low, high: its tenth and
     ninetieth percentile.  operations, bytes: what their kernels compute and touch, 0
-    where sizes or data decide.
+    where sizes or data decide.  least: seconds at the rates that were measured of all
+    threads, None where they are not known.  nodes: of the model, that are in it.
     """
 
     name: str
@@ -36,6 +39,14 @@ class Layer:
     high: float
     operations: int = 0
     bytes: int = 0
+    least: float | None = None
+    nodes: tuple[str, ...] = ()
+
+    @property
+    def share(self) -> float | None:
+        """Of the measured roof."""
+        known = self.least is not None and self.seconds > 0
+        return self.least / self.seconds if known and self.least is not None else None
 
     @property
     def rate(self) -> float:
@@ -54,7 +65,7 @@ class Profile:
     whole: median seconds of a run, timed from outside.
 
     runs: nanoseconds of each step (columns) in each run (rows).  begins: of the runs,
-    seconds from the first one.
+    seconds from the first one.  outputs: of each node of the model, the values' names.
     """
 
     layers: tuple[Layer, ...]
@@ -63,6 +74,7 @@ class Profile:
     threads: int
     runs: np.ndarray
     begins: tuple[float, ...]
+    outputs: Mapping[str, tuple[str, ...]]
 
     @property
     def inside(self) -> float:
@@ -71,82 +83,39 @@ class Profile:
 
 
 def profile(
-    program: Explainable, inputs: Mapping[str, Any], runs: int | None = None
+    program: Explainable,
+    inputs: Mapping[str, Any],
+    runs: int | None = None,
+    peaks: Peaks | None = None,
 ) -> Profile:
     """Run a program again and again, and time its steps.
 
-    runs: by default as many as fit into two seconds, five at least.  Raises what a
-    call raises.
+    runs: by default as many as fit into two seconds, five at least.  peaks: of this
+    machine, None where no share of them is wanted.  Raises what a call raises.
     """
+    with wait_for_compiler():
+        from nanoloom.explain.layer_work import LayerWork, model_work
+
     arrays = program.checked(inputs)
     variant = program.variant(arrays)
     names = variant.library.steps
     measured = timed(variant, arrays, runs)
     table = measured.nanoseconds
-    work = work_of(program, arrays)
+    work = model_work(program, arrays, peaks)
     layers = [
-        layer_of(name, names, table / 1e9, work.get(name, (0, 0)))
+        layer_of(name, names, table / 1e9, work.layers.get(name, LayerWork()))
         for name in dict.fromkeys(names)
     ]
     own = tuple(layers), tuple(names), measured.whole
-    return Profile(*own, program.threads, table, measured.begins)
+    return Profile(*own, program.threads, table, measured.begins, work.outputs)
 
 
 def layer_of(
-    name: str, names: Sequence[str], times: np.ndarray, work: tuple[int, int]
+    name: str, names: Sequence[str], times: np.ndarray, work: LayerWork
 ) -> Layer:
     """A layer's times; times: seconds of each step in each run."""
     steps = tuple(n for n, each in enumerate(names) if each == name)
     sums = times[:, steps].sum(axis=1)
     low, middle, high = (float(x) for x in np.quantile(sums, [0.1, 0.5, 0.9]))
-    return Layer(name, steps, middle, low, high, *work)
-
-
-def work_of(
-    program: Explainable, arrays: Mapping[str, np.ndarray]
-) -> dict[str, tuple[int, int]]:
-    """Operations and bytes of each layer, for these shapes.
-
-    Empty where the model has no kernels for known shapes alone.
-    """
-    from nanoloom.compiler import partition_model
-    from nanoloom.errors import Error
-    from nanoloom.fork_lock import wait_for_compiler
-
-    shapes = {name: array.shape for name, array in arrays.items()}
-    try:
-        with wait_for_compiler():
-            model = program.source.entry(shapes, {})
-            made = partition_model(model, program.options, program.report)
-    except Error:
-        return {}
-    found: dict[str, tuple[int, int]] = {}
-    for call in made.calls:
-        operations, size = counted(made.kernels[call.kernel].nest)
-        before = found.get(call.layer, (0, 0))
-        found[call.layer] = before[0] + operations, before[1] + size
-    return found
-
-
-def trace(found: Profile, model: str) -> dict[str, Any]:
-    """Events as Perfetto and Chrome's tracing read them: a slice for each step."""
-    events: list[dict[str, Any]] = [
-        {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": model}},
-        {
-            "ph": "M",
-            "name": "thread_name",
-            "pid": 1,
-            "tid": 1,
-            "args": {"name": f"steps, {found.threads} threads"},
-        },
-    ]
-    for number, (began, row) in enumerate(zip(found.begins, found.runs, strict=True)):
-        at = began * 1e6
-        event = {"ph": "X", "name": f"run {number}", "pid": 1, "tid": 1}
-        events.append(event | {"ts": at, "dur": float(row.sum()) / 1e3})
-        for step, taken in enumerate(row.tolist()):
-            event = {"ph": "X", "name": found.names[step], "pid": 1, "tid": 1}
-            said = {"step": step}
-            events.append(event | {"ts": at, "dur": taken / 1e3, "args": said})
-            at += taken / 1e3
-    return {"traceEvents": events, "displayTimeUnit": "ns"}
+    own = work.operations, work.bytes, work.least, work.nodes
+    return Layer(name, steps, middle, low, high, *own)

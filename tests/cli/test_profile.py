@@ -73,9 +73,37 @@ def test_a_trace_needs_its_ending(
     model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["profile", str(model), "--trace", "trace.txt"]) != DONE
-    assert "trace.txt does not end in .json" in capsys.readouterr().err
+    assert "trace.txt does not end in .json or" in capsys.readouterr().err
 
 
 def test_a_model_that_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["profile", "none.onnx"]) == AT_FAULT
     assert "none.onnx: no such model file" in capsys.readouterr().err
+
+
+def test_files_beside_the_table(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = model.parent
+    words = ["profile", str(model), "--dim", "batch=9", "--repeat", "3"]
+    for option, name in (
+        ("--html", "page.html"),
+        ("--overlay", "nodes.json"),
+        ("--annotate", "copy.onnx"),
+        ("--trace", "trace.pftrace"),
+    ):
+        words += [option, str(folder / name)]
+    assert main(words) == DONE
+    assert "roof" in capsys.readouterr().out
+    page = (folder / "page.html").read_text("utf-8")
+    assert 'id="layers"' in page and 'id="nodes"' in page
+    assert json.loads((folder / "nodes.json").read_text())["results"]
+    assert (folder / "copy.onnx").read_bytes() != model.read_bytes()
+    assert (folder / "trace.pftrace").stat().st_size > 0
+
+
+def test_the_model_itself_is_not_annotated(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["profile", str(model), "--annotate", str(model)]) != DONE
+    assert "name a copy" in capsys.readouterr().err
