@@ -38,6 +38,7 @@ SOURCES = (
     "npy",
     "results",
     "reports",
+    "times",
     "given_sizes",
     "sizes",
     "program",

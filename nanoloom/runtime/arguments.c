@@ -62,6 +62,8 @@ static void read_option(struct nanoloom_arguments *found, int *at, int count, ch
     else if ((behind = after(word, "--repeat")))
         found->repeat = number("--repeat", value_of("--repeat", behind, at, count, words),
                                MOST_RUNS);
+    else if ((behind = after(word, "--trace")))
+        found->trace = value_of("--trace", behind, at, count, words);
     else if ((behind = after(word, "--threads")))
         found->threads = number(
             "--threads", value_of("--threads", behind, at, count, words), NANOLOOM_MOST_THREADS);

@@ -10,6 +10,7 @@ struct nanoloom_arguments {
     int repeat;  /* 0 where it is not asked for */
     int threads; /* 0: as many as suit the process */
     int profile;
+    char *trace; /* a file, NULL for none */
     int info;
     int shape;
     int help;

@@ -19,6 +19,7 @@
 #include "results.h"
 #include "tensors.h"
 #include "threads.h"
+#include "times.h"
 #include "whole.h"
 
 enum { CACHE_LINE = 64, SENTENCE = 512 };
@@ -82,43 +83,37 @@ static void check_inputs(const struct nanoloom_arguments *asked)
                         wanted == 1 ? "" : "s");
 }
 
-/* One run; its time, and those of its steps added to `steps` unless that is NULL. */
-static int64_t run(const struct job *job, int64_t *step_times, int64_t *steps)
+/* One run; steps: receives the times of its steps, unless it is NULL. */
+static void run(const struct job *job, int64_t *steps)
 {
-    const struct nanoloom_program *program = job->program;
-    int64_t before = now(), index;
-    if (nanoloom_run(program, &job->memory, nanoloom_pool_run, job->pool, step_times)) {
-        const struct nanoloom_check *check =
-            nanoloom_failed(program, job->memory.workspace, &index);
-        if (!*check->what)
-            nanoloom_refuse(NULL, "%s", check->where);
-        nanoloom_refuse(check->where, "%s %" PRId64 " is outside %" PRId64 "..%" PRId64,
-                        check->what, index, check->low, check->high);
-    }
-    int64_t after = now();
-    for (int32_t i = 0; steps && i < program->step_count; i++)
-        steps[i] += step_times[i];
-    return after - before;
+    int64_t index;
+    if (!nanoloom_run(job->program, &job->memory, nanoloom_pool_run, job->pool, steps))
+        return;
+    const struct nanoloom_check *check =
+        nanoloom_failed(job->program, job->memory.workspace, &index);
+    if (!*check->what)
+        nanoloom_refuse(NULL, "%s", check->where);
+    nanoloom_refuse(check->where, "%s %" PRId64 " is outside %" PRId64 "..%" PRId64,
+                    check->what, index, check->low, check->high);
 }
 
 /* All runs, and what is to be said of their times. */
 static void run_all(const struct nanoloom_arguments *asked, const struct job *job)
 {
-    const struct nanoloom_program *program = job->program;
-    int runs = asked->repeat ? asked->repeat : 1;
-    size_t steps = (size_t)program->step_count + 1;
-    int64_t *times = memory_for(sizeof *times * (size_t)runs, "times");
-    int64_t *step_times = calloc(2 * steps, sizeof *step_times);
-    if (!step_times)
-        nanoloom_refuse("--profile", "no memory");
-    int64_t *sums = step_times + steps;
-    for (int i = 0; i < runs; i++)
-        times[i] = run(job, asked->profile ? step_times : NULL,
-                       asked->profile ? sums : NULL);
+    struct nanoloom_times times;
+    int runs = asked->repeat ? asked->repeat : 1, profile = asked->profile || asked->trace;
+    nanoloom_times_prepare(&times, job->program, runs, profile);
+    for (int64_t first = now(); times.count < runs;) {
+        int64_t before = now();
+        run(job, nanoloom_times_row(&times));
+        nanoloom_times_add(&times, before - first, now() - before);
+    }
+    if (asked->trace)
+        nanoloom_times_trace(&times, asked->trace, nanoloom_identity.model, job->threads);
     if (asked->repeat)
-        nanoloom_report_times(times, runs);
+        nanoloom_times_report(&times);
     if (asked->profile)
-        nanoloom_report_layers(program, sums, runs);
+        nanoloom_times_report_layers(&times);
 }
 
 static void give(const struct nanoloom_results *results,

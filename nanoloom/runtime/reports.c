@@ -3,8 +3,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "refusal.h"
 #include "tensors.h"
@@ -86,6 +84,7 @@ void nanoloom_report_usage(const struct nanoloom_identity *identity,
            "  --threads N  threads to run with (default: as many as there are CPUs)\n"
            "  --repeat N   run N times, print the median and the least time\n"
            "  --profile    print the time of each layer\n"
+           "  --trace FILE write a timeline of the runs for ui.perfetto.dev (JSON)\n"
            "  --shape      print the shapes of the inputs and outputs\n"
            "  --info       print what this program is and what it needs\n\n");
     nanoloom_report_shapes(program, sizes);
@@ -127,55 +126,4 @@ void nanoloom_report_values(const struct nanoloom_tensor *tensor, const void *ar
     for (int64_t i = 0; i < count && i < SHOWN; i++)
         printf(" %.*g", digits, nanoloom_element_value(tensor->element, array, i));
     printf(count > SHOWN ? " ...\n" : "\n");
-}
-
-static double milliseconds(double nanoseconds)
-{
-    return nanoseconds / 1e6;
-}
-
-/* Of milliseconds: below a tenth all digits of nanoseconds, as three would be few. */
-static int decimals(double nanoseconds)
-{
-    return nanoseconds < 1e5 ? 6 : 3;
-}
-
-static int by_size(const void *left, const void *right)
-{
-    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-    return (a > b) - (a < b);
-}
-
-void nanoloom_report_times(int64_t *nanoseconds, int runs)
-{
-    qsort(nanoseconds, (size_t)runs, sizeof *nanoseconds, by_size);
-    int64_t twice = nanoseconds[runs / 2] + nanoseconds[(runs - 1) / 2];
-    double median = (double)twice / 2, least = (double)nanoseconds[0];
-    printf("%d run%s: median %.*f ms, least %.*f ms\n", runs, runs == 1 ? "" : "s",
-           decimals(median), milliseconds(median), decimals(least), milliseconds(least));
-}
-
-void nanoloom_report_layers(const struct nanoloom_program *program,
-                            const int64_t *nanoseconds, int runs)
-{
-    int64_t total = 0;
-    for (int32_t i = 0; i < program->step_count; i++)
-        total += nanoseconds[i];
-    printf("        ms      %%  layer\n");
-    for (int32_t begin = 0, end; begin < program->step_count; begin = end) {
-        const char *name = program->steps[begin].name;
-        int64_t sum = 0;
-        for (end = begin; end < program->step_count; end++) {
-            if (strcmp(program->steps[end].name, name) != 0)
-                break;
-            sum += nanoseconds[end];
-        }
-        if (!sum)
-            continue; /* of a repeat without a trip */
-        double mean = (double)sum / runs;
-        printf("%10.*f  %5.1f  %s\n", decimals(mean), milliseconds(mean),
-               total ? 100.0 * (double)sum / (double)total : 0.0, name);
-    }
-    double mean = (double)total / runs;
-    printf("%10.*f  100.0  all layers\n", decimals(mean), milliseconds(mean));
 }

@@ -21,11 +21,4 @@ void nanoloom_report_identity(const struct nanoloom_identity *identity,
 /* The first elements of an output that is written nowhere. */
 void nanoloom_report_values(const struct nanoloom_tensor *tensor, const void *array);
 
-/* Median and least of the runs' times, which are sorted for it. */
-void nanoloom_report_times(int64_t *nanoseconds, int runs);
-
-/* The mean time of each layer.  nanoseconds: of every step, summed over the runs. */
-void nanoloom_report_layers(const struct nanoloom_program *program,
-                            const int64_t *nanoseconds, int runs);
-
 #endif
