@@ -68,7 +68,8 @@ def room_of(
 def multiple(
     value: ir.Value, function: ir.Operation
 ) -> tuple[int, int] | tuple[None, None]:
-    """How many times which size an index is at most: 2 n + 1 is 3 n, as n is not 0.
+    """How many times which size an index is at most: 2 n + 1 is at most 3 n,
+    as n is not 0; 3 n - 2, too.
 
     What windows of a stride read of a row is such a sum.
     """
@@ -86,17 +87,23 @@ def multiple(
 
 
 def sum_of_factors(expr: ir.AffineExpr) -> int | None:
-    """a + b of a n + b; None for others, and where one is below 0."""
+    """a + b of a n + b, a of a n - b; None for others, and where a is below 0."""
     if isinstance(expr, ir.AffineDimExpr | ir.AffineSymbolExpr):
         return 1
     if isinstance(expr, ir.AffineConstantExpr):
         return expr.value if expr.value >= 0 else None
     if not isinstance(expr, ir.AffineAddExpr | ir.AffineMulExpr):
         return None
+    if isinstance(expr, ir.AffineAddExpr) and is_below_0(expr.rhs):
+        return sum_of_factors(expr.lhs)
     one, other = sum_of_factors(expr.lhs), sum_of_factors(expr.rhs)
     if one is None or other is None:
         return None
     return one + other if isinstance(expr, ir.AffineAddExpr) else one * other
+
+
+def is_below_0(expr: ir.AffineExpr) -> bool:
+    return isinstance(expr, ir.AffineConstantExpr) and expr.value < 0
 
 
 def to_argument(op: ir.OpView, kind: ir.MemRefType, room: Room) -> None:

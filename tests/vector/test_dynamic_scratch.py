@@ -25,10 +25,13 @@ def module(made: str, extent: str) -> ir.Module:
 
 @pytest.mark.parametrize(
     ("made", "extent", "bytes_"),
-    [("", "%n", 60), (SUM.format(2, 1), "%m", 180), (SUM.format(1, 6), "%m", 420)],
-)
+    [
+        ("", "%n", 60), (SUM.format(2, 1), "%m", 180), (SUM.format(1, 6), "%m", 420),
+        (SUM.format(2, -1), "%m", 120), (SUM.format(3, -2), "%m", 180),
+    ],
+)  # fmt: skip
 def test_what_windows_read_of_a_row(made: str, extent: str, bytes_: int) -> None:
-    """Room for 2 n + 1 columns is that of 3 n."""
+    """Room for 2 n + 1 columns is that of 3 n, for 2 n - 1 that of 2 n."""
     with context():
         parsed = module(made, extent)
         place_sized(parsed)
@@ -37,7 +40,7 @@ def test_what_windows_read_of_a_row(made: str, extent: str, bytes_: int) -> None
         assert not named(parsed, "memref.alloc")
 
 
-@pytest.mark.parametrize("made", [SUM.format(2, -1), SUM.format(-1, 9)])
+@pytest.mark.parametrize("made", [SUM.format(-2, -1), SUM.format(-1, 9)])
 def test_what_may_be_more_than_a_multiple(made: str) -> None:
     with context():
         parsed = module(made, "%m")
