@@ -4,8 +4,9 @@ python -m benchmarks [NAME] [options of the benchmark] [--record [FILE]]
 python -m benchmarks page
 
 whole_models, gemm, parts, layers, binary, computations, decoding, sizes, recurrences;
-compile_time, inner_loops, ports and instructions where they are named.  --record keeps
-the tables in benchmarks/results, of which `page` makes docs/performance.md.
+compile_time, inner_loops, ports, instructions and scoring where they are named.
+--record keeps the tables in benchmarks/results, of which `page` makes
+docs/performance.md.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from benchmarks import (
     parts,
     ports,
     recurrences,
+    scoring,
     sizes,
     whole_models,
 )
@@ -50,6 +52,7 @@ NAMED = {
     "inner_loops": inner_loops.main,
     "ports": ports.main,
     "instructions": instructions.main,
+    "scoring": scoring.main,
 }
 
 
