@@ -15,9 +15,8 @@ from collections.abc import Sequence
 
 from nanoloom.cost.profit import pays
 from nanoloom.fusion.candidate_nest import nest_of
+from nanoloom.fusion.fuse import Front, Owners, fuse_groups, only_reader, product
 from nanoloom.fusion.fuse_producer import SMALL_CACHE
-from nanoloom.fusion.fuse_product_chain import only_reader, product
-from nanoloom.fusion.fusion_plan import fuse
 from nanoloom.fusion.group import LIMIT, Group, group_of, users
 from nanoloom.fusion.guarded_reads import guard, readers_of
 from nanoloom.fusion.insert_in_place import is_insertion, source_of
@@ -52,35 +51,31 @@ def fuse_consumers(
     permutes: another order of axes, too.  known: whether all sizes are: blocks that
     their number decides are of known ones alone.
     """
-    owner = {op.operation: group for group in groups for op in group.ops}
-    gone: set[int] = set()
-    for group in groups:
+
+    def rule(group: Group, owner: Owners) -> Front | None:
         first = group.ops[0]
         if not is_reduction(first) and not is_permutation(first):
-            continue
+            return None
         if not inputs(first) or group.root is Kind.CONTRACTION:
-            continue
+            return None
         insertion = insertion_in_front(first)
         value = inputs(first)[0] if insertion is None else source_of(insertion)
         source = group_of(value, owner)
         if insertion is not None and len(group.ops) > 1:
-            continue  # a border lies in a task, not at a tile of what follows
-        if source is None or id(source) in gone or not suits(source, value, group):
-            continue
+            return None  # a border lies in a task, not at a tile of what follows
+        if source is None or not suits(source, value, group):
+            return None
         same = {inputs(first)[0]: value}
         nest = nest_of([*source.ops, *group.ops], weights, same)
         found = fused_consumer(nest)
         if found is None or (found.is_permutation and not permutes):
-            continue
+            return None
         if not fits(nest, found, target, known=known):
-            continue
-        between = [] if insertion is None else is_padded(first, insertion, value)
-        if between is not None:
-            fuse(source.ops[-1])
-            group.ops = [*source.ops, *between, *group.ops]
-            group.root, group.rows = Kind.CONTRACTION, 0
-            gone.add(id(source))
-    return [group for group in groups if id(group) not in gone]
+            return None
+        between = () if insertion is None else is_padded(first, insertion, value)
+        return None if between is None else Front((source,), between)
+
+    return fuse_groups(groups, rule)
 
 
 def suits(source: Group, value: ir.Value, group: Group) -> bool:
@@ -122,7 +117,7 @@ def insertion_in_front(reader: Op) -> Op | None:
     return owner.opview
 
 
-def is_padded(reader: Op, insertion: Op, image: ir.Value) -> list[Op] | None:
+def is_padded(reader: Op, insertion: Op, image: ir.Value) -> tuple[Op, ...] | None:
     """Let an operation read a border that is made around an image; None where it
     cannot."""
     if readers_of(insertion) != [(reader, 0)]:
@@ -131,4 +126,4 @@ def is_padded(reader: Op, insertion: Op, image: ir.Value) -> list[Op] | None:
     rank = ir.RankedTensorType(image.type).rank
     if border is None or None in border.places or rank != len(border.shape):
         return None
-    return [guard((reader, 0), border)]
+    return (guard((reader, 0), border),)

@@ -19,8 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nanoloom.fusion.fuse_product_chain import only_reader, product
-from nanoloom.fusion.fusion_plan import fuse
+from nanoloom.fusion.fuse import Front, Owners, fuse_groups, only_reader, product
 from nanoloom.fusion.group import LIMIT, Group, group_of, is_closed, users
 from nanoloom.fusion.inline_operation import inline_operation, is_plain
 from nanoloom.fusion.read_through_views import is_reduction
@@ -47,7 +46,6 @@ from nanoloom.target.facts import Cache, Target
 
 SMALL_CACHE = Cache(32 * 1024, 256 * 1024)  # of any CPU
 MULTIPLIED = ("arith.mulf", "arith.muli")  # would make a product of a sum
-Owners = dict[ir.Operation, Group]
 
 
 def inline_producers(groups: list[Group]) -> list[Group]:
@@ -72,20 +70,17 @@ def fuse_producers(
 
     weights: the arguments that are parameters, of which panels can be packed.
     """
-    owner = {op.operation: group for group in groups for op in group.ops}
     cache = SMALL_CACHE if target is None else target.caches
-    gone: set[int] = set()
-    for group in groups:
+
+    def rule(group: Group, owner: Owners) -> Front | None:
         op = product(group)
         if op is None or any(kind(x) is not Kind.ELEMENTWISE for x in group.ops[1:]):
-            continue
+            return None
         left = read_by_rows(op, weights, cache)
         front = None if left is None else producer_of(left, group, owner)
-        if front is not None and id(front) not in gone and is_of_f32(front):
-            fuse(front.ops[-1])
-            group.ops = [*front.ops, *group.ops]
-            gone.add(id(front))
-    return [group for group in groups if id(group) not in gone]
+        return Front((front,)) if front is not None and is_of_f32(front) else None
+
+    return fuse_groups(groups, rule)
 
 
 def producer_of(value: ir.Value, group: Group, owner: Owners) -> Group | None:

@@ -11,22 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nanoloom.fusion.fusion_plan import fuse
-from nanoloom.fusion.group import Group, group_of, users
+from nanoloom.fusion.fuse import Front, Owners, fuse_groups, only_reader, product
+from nanoloom.fusion.group import Group, group_of
 from nanoloom.ir.linalg_query import (
     Kind,
-    Op,
     base,
     bytes_of,
     inputs,
-    is_contraction,
-    is_generic,
 )
 from nanoloom.ir.loop_nest import alone
 from nanoloom.ir.mlir import ir
 from nanoloom.nest.product_chain import begins, ends
 
-Owners = dict[ir.Operation, Group]
 MOST_WEIGHT = 128 * 1024  # bytes that stay in any second-level cache
 
 
@@ -37,19 +33,14 @@ def fuse_product_chains(
 
     weights: the arguments that are parameters.
     """
-    owner = {op.operation: group for group in groups for op in group.ops}
-    gone: set[int] = set()
-    for group in groups:
+
+    def rule(group: Group, owner: Owners) -> Front | None:
         parts = parts_of(group, owner)
-        if parts is None or any(id(part) in gone for part in parts):
-            continue
-        first, between = parts
-        if any(reads_large(p, weights) for p in (first, group)):
-            continue
-        fuse(between.ops[-1])
-        group.ops = [*first.ops, *between.ops, *group.ops]
-        gone |= {id(first), id(between)}
-    return [group for group in groups if id(group) not in gone]
+        if parts is None or any(reads_large(x, weights) for x in (parts[0], group)):
+            return None
+        return Front(parts)
+
+    return fuse_groups(groups, rule)
 
 
 def parts_of(group: Group, owner: Owners) -> tuple[Group, Group] | None:
@@ -73,13 +64,6 @@ def has_sums(group: Group | None) -> bool:
     return group is not None and group.root is Kind.REDUCTION
 
 
-def product(group: Group) -> Op | None:
-    """The contraction that a group begins with, None if it is none."""
-    op = group.ops[0]
-    found = group.root is Kind.CONTRACTION and is_generic(op) and is_contraction(op)
-    return op if found else None
-
-
 def reads_large(group: Group, weights: Sequence[ir.Value]) -> bool:
     """Whether the right operand of a group's product is a large weight."""
     op = product(group)
@@ -87,13 +71,6 @@ def reads_large(group: Group, weights: Sequence[ir.Value]) -> bool:
     assert op is not None and shape is not None, "asked of the products of a chain"
     value = inputs(op)[shape.right]
     return base(value) in weights and bytes_of(value.type) > MOST_WEIGHT
-
-
-def only_reader(producer: Group, reader: Group) -> bool:
-    """Whether a group's result is read within one other group, and nowhere else."""
-    inside = {op.operation for op in reader.ops}
-    result = producer.ops[-1].operation.results[0]
-    return all(user.operation in inside for user in users(result))
 
 
 def source_of(between: Group, owner: Owners) -> Group | None:

@@ -26,7 +26,7 @@ FUSED = "nanoloom.fused"  # a discardable attribute: at which loop of the reader
 NOT_NAMED = ""  # before its kernel is cut: axes may become one until then
 
 
-def fuse(producer: Op) -> None:
+def mark(producer: Op) -> None:
     """Say that an operation is computed inside of what reads it, its only reader."""
     producer.operation.attributes[FUSED] = ir.StringAttr.get(NOT_NAMED)
 
