@@ -15,6 +15,7 @@ from nanoloom.fusion.fold_copies import (
     pack_right_operands,
 )
 from nanoloom.fusion.follow_products import follow_products
+from nanoloom.fusion.fuse_by_footprint import fuse_by_footprint
 from nanoloom.fusion.fuse_consumer import fuse_consumers
 from nanoloom.fusion.fuse_into_reader import fuse_into_readers
 from nanoloom.fusion.fuse_producer import fuse_producers, inline_producers
@@ -150,6 +151,7 @@ def joined(
     consumers = partial(fuse_consumers, weights=weights, target=target, known=in_rows)
     groups = fuse_product_chains(fuse_into_readers(form_groups(block)), weights)
     groups = inline_producers(consumers(groups, permutes=False))
+    groups = fuse_by_footprint(groups, target if in_rows else None)
     masks = target is not None and reads_rows_in_part(target)
     groups = guard_reads(fuse_multiple_outputs(block, groups), weights, masks=masks)
     if not in_rows:

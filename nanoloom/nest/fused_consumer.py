@@ -196,7 +196,7 @@ def planned_consumer(nest: LoopNest) -> FusedConsumer | None:
     """The parts of a nest whose plan has a product in what reads its result."""
     pairs = [(nest.stage(x.producer), nest.stage(x.consumer)) for x in nest.plan]
     behind = [pair for pair in pairs if not pair[1].is_contraction]
-    return consumer_at(nest, *behind[0]) if behind else None
+    return consumer_at(nest, *behind[0]) if behind and nest.products else None
 
 
 def consumer_at(nest: LoopNest, end: Statement, consumer: Statement) -> FusedConsumer:

@@ -17,6 +17,7 @@ from nanoloom.schedule.library.contraction import contraction
 from nanoloom.schedule.library.decisions import with_decisions
 from nanoloom.schedule.library.dynamic_tasks import with_ends
 from nanoloom.schedule.library.fused_consumer import in_tasks_of
+from nanoloom.schedule.library.fused_parts import fused_parts
 from nanoloom.schedule.library.fused_product_chain import product_chain
 from nanoloom.schedule.library.loop_forms import with_forms
 from nanoloom.schedule.library.outer_products import outer_products
@@ -64,10 +65,12 @@ def chosen(nest: LoopNest, target: Target) -> Schedule:
 
 def of_several(nest: LoopNest, last: Statement, target: Target) -> Schedule | None:
     """Of a product with what else a task makes in its cache, as the kernel's plan says:
-    another product, or what reads its result at other places."""
+    another product, or what reads its result at other places; or windows of others."""
     chain = chain_of(nest)
     if chain is not None:
         return product_chain(nest, chain, last, target)
+    if nest.plan and not nest.products:
+        return fused_parts(nest, last, target, chosen)
     found = planned_consumer(nest)
     if found is None:
         return None

@@ -24,6 +24,7 @@ from nanoloom.nest.granularity import (
 )
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
+from nanoloom.nest.task_sizes import PADDED, numbers
 from nanoloom.schedule.inner_loops import FURTHEST
 from nanoloom.schedule.language import (
     ALL,
@@ -45,7 +46,6 @@ from nanoloom.schedule.library.finish_at_tile import (
     points,
 )
 from nanoloom.schedule.library.product_form import form_of
-from nanoloom.schedule.library.row_tasks import PADDED, numbers
 from nanoloom.schedule.library.vectors import lanes_of, vectors
 from nanoloom.schedule.library.window import Window, unrolled, window_of
 from nanoloom.target.facts import LANE_BITS, Target

@@ -9,6 +9,7 @@ from nanoloom.nest.granularity import TASK_ELEMENTS
 from nanoloom.nest.index import Access
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
+from nanoloom.nest.task_sizes import PADDED, numbers, task_sizes
 from nanoloom.schedule.language import ALL, Directive, Parallel, Schedule, StoreAt, Tile
 from nanoloom.schedule.library.candidates import schedule_of
 from nanoloom.schedule.library.finish_at_tile import at_tile, is_finished, lanes_at_tile
@@ -22,7 +23,6 @@ from nanoloom.schedule.library.vector_axis import (
 from nanoloom.schedule.library.vectors import group_of, lanes_of, vectors
 from nanoloom.target.facts import WIDEST_BITS, Target
 
-PADDED = 4  # times as much for a task that pads what it reads: edges are made twice
 # Lanes of the widest vector: as many rows of squares have room for any.
 SQUARES = WIDEST_BITS // bits("f32")
 
@@ -88,11 +88,6 @@ def one_loop(
         many = group_of(nest.stages, target) * lanes_of(first, target)
         lanes = lanes_at_tile(nest, first, target, many)
     return at_tile(nest, first, last, lanes, {})
-
-
-def numbers(stage: Statement) -> list[int]:
-    """The extents of a stage, all of them known."""
-    return [extent for extent in stage.extents if isinstance(extent, int)]
 
 
 def shared_rows(nest: LoopNest, last: Statement, target: Target) -> int:
@@ -191,30 +186,3 @@ def block_size(size: int, wanted: int) -> int:
     wanted -= wanted % SQUARES
     even = range(wanted, 2 * wanted, SQUARES // 4)
     return next((block for block in even if size % block == 0), wanted)
-
-
-def task_sizes(
-    sizes: list[int],
-    parallel: list[int],
-    known: dict[int, int],
-    row: int = 1,
-    wanted: int = TASK_ELEMENTS,
-) -> tuple[int, ...]:
-    """Tile sizes such that a task has about as many elements as wanted.
-
-    known: those that are decided.  row: elements of one point of all parallel axes, if
-    more than the others have.
-    """
-    tiles = [known.get(d, 0) for d in range(len(sizes))]
-    inner = max(row, prod(sizes[d] for d in range(len(sizes)) if d not in parallel))
-    inner *= prod(known.values())
-    for d in reversed(parallel):
-        if d in known:
-            continue
-        take = max(1, min(sizes[d], wanted // max(inner, 1)))
-        if take < sizes[d] and sizes[d] % take:
-            divisors = [t for t in range(take, 0, -1) if sizes[d] % t == 0]
-            take = divisors[0] if divisors[0] * 2 >= take else take
-        tiles[d] = take
-        inner *= take
-    return tuple(tiles)
