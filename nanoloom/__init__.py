@@ -14,11 +14,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from nanoloom.errors import (
+    Cancelled,
     Error,
     InputError,
     InternalError,
     ModelError,
     ModelWarning,
+    TimedOut,
     Unsupported,
 )
 
@@ -29,15 +31,19 @@ if TYPE_CHECKING:
     from nanoloom.custom_operators import operator
     from nanoloom.notation import computation
     from nanoloom.quantization.quantize import quantize
+    from nanoloom.runtime.limits import Cancellation
 
 __version__ = "0.1.0"
 __all__ = [
+    "Cancellation",
+    "Cancelled",
     "Error",
     "InputError",
     "InternalError",
     "ModelError",
     "ModelWarning",
     "Program",
+    "TimedOut",
     "Unsupported",
     "compile",
     "computation",
@@ -49,6 +55,7 @@ __all__ = [
 
 # What brings numpy with it is imported when it is used.
 _HOMES = {
+    "Cancellation": "runtime.limits",
     "Program": "api.program",
     "compile": "compile_program",
     "computation": "notation",

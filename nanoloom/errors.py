@@ -54,6 +54,14 @@ class InputError(Error):
     """An input array has the wrong name, type or shape, or an index out of range."""
 
 
+class Cancelled(Error):
+    """A call that was cancelled before it was done; its outputs mean nothing."""
+
+
+class TimedOut(Error, TimeoutError):
+    """A call that took longer than its `timeout`; its outputs mean nothing."""
+
+
 class Unsupported(Error):
     """A valid model that nanoloom does not compile (operator, type or attribute)."""
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from nanoloom.errors import InputError, public, some_of
 from nanoloom.interface.check_inputs import listing, signature
+from nanoloom.runtime.limits import Cancellation, Limits, limited
 from nanoloom.runtime.threads import default_threads
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -69,6 +70,8 @@ class CallableProgram(ABC):
         *,
         into: Into | None = None,
         convert: bool = False,
+        timeout: float | None = None,
+        cancel: Cancellation | None = None,
     ) -> dict[str, Array]:
         """The same with choices.
 
@@ -76,8 +79,23 @@ class CallableProgram(ABC):
         computed.  into: arrays that outputs are written to, by name, of exactly their
         shapes and types, which share no memory with anything else of the call.
         convert: whether arrays of other element types are cast to the declared ones.
-        Raises what a call raises, and InputError for outputs that the model has not.
+        timeout: seconds that it may take; compiling is not interrupted, but counts.
+        cancel: who ends it from another thread.  What ended early is called again as
+        if nothing had been.
+        Raises what a call raises, InputError for outputs that the model has not,
+        TimedOut and Cancelled.
         """
+        limits = Limits.of(timeout, cancel)
+        return self._run_within(limits, inputs, outputs, into, convert)
+
+    def _run_within(
+        self,
+        limits: Limits | None,
+        inputs: Mapping[str, object],
+        outputs: Sequence[str] | None,
+        into: Into | None,
+        convert: bool,
+    ) -> dict[str, Array]:
         into = {} if into is None else into
         require_outputs(self.outputs, (*(outputs or ()), *into))
         if convert:
@@ -85,7 +103,8 @@ class CallableProgram(ABC):
         if into:
             require_numbers(self.outputs, into)
             require_apart(inputs, into)
-        made = self._run(inputs, into)
+        with limited(limits):
+            made = self._run(inputs, into)
         return made if outputs is None else {name: made[name] for name in outputs}
 
     @public
@@ -96,9 +115,15 @@ class CallableProgram(ABC):
         *,
         into: Into | None = None,
         convert: bool = False,
+        timeout: float | None = None,
+        cancel: Cancellation | None = None,
     ) -> Future[dict[str, Array]]:
-        """`run` in another thread: the result, or what it raises, is in the future."""
-        return later().submit(self.run, inputs, outputs, into=into, convert=convert)
+        """`run` in another thread: the result, or what it raises, is in the future.
+
+        timeout: from now on, not from when a thread is free.
+        """
+        given = Limits.of(timeout, cancel), inputs, outputs, into, convert
+        return later().submit(public(self._run_within), *given)
 
     def __repr__(self) -> str:
         """Inputs and outputs with their types and shapes."""

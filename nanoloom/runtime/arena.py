@@ -6,11 +6,14 @@ import ctypes
 
 import numpy as np
 
-from nanoloom.errors import InputError
+from nanoloom.errors import Error, InputError
 from nanoloom.runtime import layout
 from nanoloom.runtime.arrays import HEADER_BYTES
 from nanoloom.runtime.call_table import Table
+from nanoloom.runtime.limits import Limits, current
 from nanoloom.runtime.loading import Code
+from nanoloom.runtime.node_memory import keep_on_nodes
+from nanoloom.runtime.shared_pool import Member
 
 
 class Arena:
@@ -27,39 +30,54 @@ class Arena:
         entry: layout.Library,
         table: Table,
         parameters: int | None,
-        pool: int | None,
+        member: Member | None,
         types: list[np.dtype],
     ) -> None:
+        if member is None:
+            raise Error("the program is closed")
         self._code, self._entry, self._table = code.hold(), entry, table
-        threads = int(entry.pool_threads(pool))
+        self.member = member
+        threads = member.threads
         self.bytes = int(entry.workspace_bytes(table.program, threads))
         self.address = entry.arena_create(self.bytes)
         if not self.address:
             raise MemoryError(f"no memory for an arena of {self.bytes} bytes")
+        if member.nodes:
+            keep_on_nodes(self.address, self.bytes, member.nodes)
         program = table.program.contents
         self.inputs = (ctypes.c_void_p * program.input_count)()
         self.outputs = (ctypes.c_void_p * program.output_count)()
         self.objects = (ctypes.c_void_p * len(types))()
-        self._types = types
+        self._types, pool = types, member.entry
         self._memory = layout.Memory(
             parameters, self.inputs, self.outputs, self.address, threads
         )
         self.call = layout.Call(
             ctypes.addressof(program),
             ctypes.addressof(self._memory),
-            entry.pool_run,
-            pool,
+            pool.pool_run,
+            member.address,
+            pool.pool_enter,
+            pool.pool_leave,
             self.objects,
             (ctypes.c_void_p * len(types))(*map(id, types)),
             id(np.ndarray),
             HEADER_BYTES,
         )
         self.pointer = ctypes.addressof(self.call)
-        call = self.call
-        self.arguments = call.program, call.memory, call.parallel, call.context
+        self._limits: Limits | None = None
 
-    def failure(self) -> InputError:
+    def limit(self) -> None:
+        """Have the next run end where the call that this thread is in does."""
+        limits = current.limits
+        if limits is not self._limits:
+            self._limits = limits
+            self._memory.control = None if limits is None else limits.address
+
+    def failure(self, status: int) -> Error:
         """Why the last run failed."""
+        if self._limits and (ended := self._limits.failure(status)) is not None:
+            return ended
         index = ctypes.c_int64()
         found = self._entry.failed(self._table.program, self.address, index)
         check = found.contents

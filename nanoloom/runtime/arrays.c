@@ -40,6 +40,17 @@ static void *data_of(const struct nanoloom_call *call, int32_t number, int flags
     return array->data;
 }
 
+int nanoloom_run_pointers(const struct nanoloom_call *call, int64_t *nanoseconds)
+{
+    int status = call->enter(call->context, call->memory->control);
+    if (status)
+        return status;
+    status = nanoloom_run(call->program, call->memory, call->parallel, call->context,
+                          nanoseconds);
+    call->leave(call->context);
+    return status;
+}
+
 int nanoloom_run_arrays(const struct nanoloom_call *call, int64_t *nanoseconds)
 {
     int32_t inputs = call->program->input_count;
@@ -51,6 +62,5 @@ int nanoloom_run_arrays(const struct nanoloom_call *call, int64_t *nanoseconds)
     for (int32_t i = 0; i < call->program->output_count; i++)
         if (!(written[i] = data_of(call, inputs + i, CONTIGUOUS | ALIGNED | WRITEABLE)))
             return NO_ARRAYS;
-    return nanoloom_run(call->program, call->memory, call->parallel, call->context,
-                        nanoseconds);
+    return nanoloom_run_pointers(call, nanoseconds);
 }

@@ -10,11 +10,16 @@ struct nanoloom_call {
     const struct nanoloom_memory *memory; /* its inputs and outputs are written here */
     nanoloom_parallel parallel;
     void *context;
+    int (*enter)(void *, const struct nanoloom_control *);
+    void (*leave)(void *); /* both of that context */
     void *const *objects;     /* the arrays: the inputs, then the outputs */
     const void *const *types; /* the dtype objects of their elements */
     const void *array_type;   /* numpy.ndarray itself: arrays of its own type alone */
     int64_t header_bytes;     /* that an object begins with, its type in the last word */
 };
+
+/* Runs the program on the pointers in its memory, between enter and leave. */
+int nanoloom_run_pointers(const struct nanoloom_call *call, int64_t *nanoseconds);
 
 /* Runs the program and returns its status.  Returns -1 and does nothing where an array is not
  * plainly what the program wants: of the very dtype, the shape, dense, aligned and, as

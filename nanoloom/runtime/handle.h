@@ -22,7 +22,7 @@
 HANDLE {
     nanoloom_parallel parallel;
     void *context;
-    struct nanoloom_pool *pool; /* NULL when the caller brought its own */
+    struct nanoloom_member member; /* its pool is NULL when the caller brought its own */
     const struct nanoloom_program *program; /* NULL while its sizes have no numbers */
     char *rooms;                            /* of it, and of the next one */
     int64_t room_bytes;

@@ -118,7 +118,20 @@ class Memory(ctypes.Structure):
         ("outputs", ctypes.POINTER(ctypes.c_void_p)),
         ("workspace", ctypes.c_void_p),
         ("threads", ctypes.c_int64),
+        ("control", ctypes.c_void_p),
     )
+
+
+class Control(ctypes.Structure):
+    """struct nanoloom_control."""
+
+    _fields_ = (("deadline", ctypes.c_int64), ("cancelled", ctypes.c_void_p))
+
+
+class Member(ctypes.Structure):
+    """struct nanoloom_member."""
+
+    _fields_ = (("pool", ctypes.c_void_p), ("threads", ctypes.c_int64))
 
 
 class Call(ctypes.Structure):
@@ -129,6 +142,8 @@ class Call(ctypes.Structure):
         ("memory", ctypes.c_void_p),
         ("parallel", ctypes.c_void_p),
         ("context", ctypes.c_void_p),
+        ("enter", ctypes.c_void_p),
+        ("leave", ctypes.c_void_p),
         ("objects", ctypes.POINTER(ctypes.c_void_p)),
         ("types", ctypes.POINTER(ctypes.c_void_p)),
         ("array_type", ctypes.c_void_p),
@@ -151,11 +166,21 @@ class Library(ctypes.Structure):
         ("program", _PROGRAM),
         ("workspace_bytes", ctypes.CFUNCTYPE(ctypes.c_int64, _PROGRAM, ctypes.c_int64)),
         # Addresses: converting other arguments takes longer than a small model runs.
-        ("run", ctypes.CFUNCTYPE(ctypes.c_int, *(ctypes.c_void_p,) * 5)),
+        ("run_pointers", ctypes.CFUNCTYPE(ctypes.c_int, *(ctypes.c_void_p,) * 2)),
         ("failed", _FAILED),
         ("run_arrays", ctypes.CFUNCTYPE(ctypes.c_int, *(ctypes.c_void_p,) * 2)),
         ("pool_run", ctypes.c_void_p),
+        ("pool_enter", ctypes.c_void_p),
+        ("pool_leave", ctypes.c_void_p),
         ("pool_create", ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int)),
+        ("pool_grow", ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int)),
+        ("pool_bound", ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int)),
+        (
+            "pool_place",
+            ctypes.CFUNCTYPE(
+                None, ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint64), ctypes.c_int
+            ),
+        ),
         ("pool_destroy", ctypes.CFUNCTYPE(None, ctypes.c_void_p)),
         ("pool_threads", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)),
         ("arena_create", ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64)),

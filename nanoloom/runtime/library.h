@@ -9,20 +9,24 @@
 
 #define NANOLOOM_PUBLIC __attribute__((visibility("default")))
 
-/* Counted up whenever a struct of program.h or this one changes. */
-enum { NANOLOOM_LIBRARY_VERSION = 10 };
+/* Counted up whenever a struct of program.h, arrays.h, threads.h or this one changes. */
+enum { NANOLOOM_LIBRARY_VERSION = 11 };
 
 struct nanoloom_library {
     int64_t version;
     const struct nanoloom_program *program;
     int64_t (*workspace_bytes)(const struct nanoloom_program *, int64_t);
-    int (*run)(const struct nanoloom_program *, const struct nanoloom_memory *,
-               nanoloom_parallel, void *, int64_t *);
+    int (*run_pointers)(const struct nanoloom_call *, int64_t *);
     const struct nanoloom_check *(*failed)(const struct nanoloom_program *, const void *,
                                            int64_t *);
     int (*run_arrays)(const struct nanoloom_call *, int64_t *);
     nanoloom_parallel pool_run;
+    int (*pool_enter)(void *, const struct nanoloom_control *);
+    void (*pool_leave)(void *);
     struct nanoloom_pool *(*pool_create)(int);
+    void (*pool_grow)(struct nanoloom_pool *, int);
+    void (*pool_bound)(struct nanoloom_pool *, int);
+    void (*pool_place)(struct nanoloom_pool *, const uint64_t *, int);
     void (*pool_destroy)(struct nanoloom_pool *);
     int (*pool_threads)(const struct nanoloom_pool *);
     void *(*arena_create)(int64_t);

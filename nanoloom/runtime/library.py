@@ -23,6 +23,7 @@ from nanoloom.runtime.given_arrays import point, wanted
 from nanoloom.runtime.loading import Code, load
 from nanoloom.runtime.open_sizes import open_sizes
 from nanoloom.runtime.scattered_weights import ScatteredWeights
+from nanoloom.runtime.shared_pool import Member
 
 Wanted = tuple[np.dtype, tuple[int, ...], str]  # of an array; the name for messages
 Parameters: TypeAlias = np.ndarray | ScatteredWeights | None  # None: in the library
@@ -97,7 +98,7 @@ class Library:
     def create(
         self, threads: int | Instance, parameters: Parameters = None
     ) -> Instance:
-        """A thread pool, or that of another instance, and memory to run with.
+        """Threads of the process's pool, or those of another instance, and memory.
 
         `parameters`, 64-byte aligned bytes or pieces of them, are only referred to.
         """
@@ -118,11 +119,11 @@ class Instance:
     ) -> None:
         if isinstance(parameters, ScatteredWeights):
             table = Table(parameters.seen_by(table.program), table.room)
-        self._pool: int | None = None
+        self._member: Member | None = None
         self._arenas: deque[Arena] = deque()
         self._closing = threading.Lock()
         self._code, self._entry, self._table = code.hold(), entry, table
-        self._run, self._run_arrays = entry.run, entry.run_arrays
+        self._run_pointers, self._run_arrays = entry.run_pointers, entry.run_arrays
         self._inputs = wanted(library.inputs)
         self._outputs = wanted(library.outputs)
         self._counts = len(self._inputs), len(self._outputs)
@@ -133,13 +134,9 @@ class Instance:
             reason = "the system grants no AMX tile registers"
             raise Error(reason, where=str(library.path))
         self._lender = threads if isinstance(threads, Instance) else None
-        if isinstance(threads, Instance):
-            self._pool = threads._pool
-        else:
-            self._pool = entry.pool_create(threads)
-        if not self._pool:
-            raise MemoryError("no memory for a thread pool")
-        self.threads = int(entry.pool_threads(self._pool))
+        taken = isinstance(threads, Instance)
+        member = threads._member if taken else Member(code, entry, threads)
+        self._member, self.threads = member, member.threads if member else 1
         self.workspace_bytes = int(entry.workspace_bytes(table.program, self.threads))
         self._arenas_made = 0
 
@@ -151,8 +148,8 @@ class Instance:
     def arena(self) -> Arena:
         """New working memory for one `run` at a time."""
         types = [dtype for dtype, _, _ in (*self._inputs, *self._outputs)]
-        start, pool = self._parameter_address, self._pool
-        return Arena(self._code, self._entry, self._table, start, pool, types)
+        own = self._code, self._entry, self._table, self._parameter_address
+        return Arena(*own, self._member, types)
 
     def run(
         self,
@@ -172,12 +169,14 @@ class Instance:
         Raises:
             InputError: an array has the wrong type, shape or memory layout; or, when
                 the outputs are written and mean nothing, an index is out of range.
+            Cancelled, TimedOut: by the limits of the call that this thread is in.
         """
         if self.is_closed:
             raise Error("the program is closed")
-        if arena is not None and arena.call.context != self._pool:
+        if arena is not None and arena.member is not self._member:
             raise ValueError("the arena is another program's")
         used = arena or self._borrow()
+        used.limit()
         times = None if nanoseconds is None else self._times(nanoseconds)
         status = layout.NO_ARRAYS
         if (len(inputs), len(outputs)) == self._counts:
@@ -186,8 +185,8 @@ class Instance:
         if status == layout.NO_ARRAYS:
             point(used.inputs, "input", inputs, self._inputs)
             point(used.outputs, "output", outputs, self._outputs)
-            status = self._run(*used.arguments, times)
-        failure = used.failure() if status else None
+            status = self._run_pointers(used.pointer, times)
+        failure = used.failure(status) if status else None
         if arena is None:
             self._arenas.append(used)
         if failure is not None:
@@ -203,13 +202,15 @@ class Instance:
         if self.is_closed:
             return False
         used = self._borrow()
+        used.limit()
         used.objects[:] = [id(array) for array in (*inputs, *outputs)]
         status = self._run_arrays(used.pointer, None)
-        failure = used.failure() if status not in (0, layout.NO_ARRAYS) else None
+        ran = status != layout.NO_ARRAYS
+        failure = used.failure(status) if status and ran else None
         self._arenas.append(used)
         if failure is not None:
             raise failure
-        return status != layout.NO_ARRAYS
+        return ran
 
     def run_at(self, starts: Sequence[int]) -> None:
         """`run` on memory: where inputs begin, then where outputs do.
@@ -219,8 +220,10 @@ class Instance:
         if self.is_closed:
             raise Error("the program is closed")
         used, count = self._borrow(), self._counts[0]
+        used.limit()
         used.inputs[:], used.outputs[:] = starts[:count], starts[count:]
-        failure = used.failure() if self._run(*used.arguments, None) else None
+        status = self._run_pointers(used.pointer, None)
+        failure = used.failure(status) if status else None
         self._arenas.append(used)
         if failure is not None:
             raise failure
@@ -228,14 +231,16 @@ class Instance:
     @property
     def is_closed(self) -> bool:
         """Whether its threads have ended, those of a lender too."""
-        return not self._pool or (self._lender is not None and self._lender.is_closed)
+        return self._member is None or (
+            self._lender is not None and self._lender.is_closed
+        )
 
     def close(self) -> None:
         """End the threads and free the memory; no run may be under way."""
         with self._closing:
-            pool, self._pool = self._pool, None
-        if pool and self._lender is None:
-            self._entry.pool_destroy(pool)
+            member, self._member = self._member, None
+        if member is not None and self._lender is None:
+            member.release()
         self._arenas.clear()
 
     def __enter__(self) -> Instance:

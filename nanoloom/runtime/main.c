@@ -50,7 +50,7 @@ struct job {
     const struct nanoloom_program *program;
     const void *const *inputs; /* of the files */
     void **outputs;
-    struct nanoloom_pool *pool;
+    struct nanoloom_member member; /* of its pool */
     int64_t threads;
     struct nanoloom_memory memory;
     struct nanoloom_counted counted;
@@ -87,7 +87,8 @@ static void check_inputs(const struct nanoloom_arguments *asked)
 static void run(const struct job *job, int64_t *steps)
 {
     int64_t index;
-    if (!nanoloom_run(job->program, &job->memory, nanoloom_pool_run, job->pool, steps))
+    if (!nanoloom_run(job->program, &job->memory, nanoloom_pool_run,
+                      (void *)(uintptr_t)&job->member, steps))
         return;
     const struct nanoloom_check *check =
         nanoloom_failed(job->program, job->memory.workspace, &index);
@@ -186,7 +187,7 @@ static void settle(struct job *job)
     struct nanoloom_growth *growth = &job->growth;
     enum nanoloom_fit fit = NANOLOOM_GROWS;
     for (int runs = 0; runs < NANOLOOM_MOST_RUNS && fit == NANOLOOM_GROWS; runs++) {
-        nanoloom_run(job->program, &job->memory, nanoloom_pool_run, job->pool, NULL);
+        nanoloom_run(job->program, &job->memory, nanoloom_pool_run, &job->member, NULL);
         fit = nanoloom_growth_after(growth, nanoloom_open_sizes, job->counted.numbers);
         if (fit == NANOLOOM_GROWS) {
             release(job);
@@ -223,11 +224,12 @@ static void work(const struct nanoloom_arguments *asked)
         first->inputs, nanoloom_given_count(first), asked->inputs);
     if (!nanoloom_counted_prepare(&job.counted, first))
         nanoloom_refuse(NULL, "no memory for the shapes of the outputs");
-    job.pool = nanoloom_pool_create(asked->threads ? asked->threads
-                                                   : nanoloom_default_threads());
-    if (!job.pool)
+    struct nanoloom_pool *pool = nanoloom_pool_create(
+        asked->threads ? asked->threads : nanoloom_default_threads());
+    if (!pool)
         nanoloom_refuse(NULL, "no memory for a thread pool");
-    job.threads = nanoloom_pool_threads(job.pool);
+    job.threads = nanoloom_pool_threads(pool);
+    job.member = (struct nanoloom_member){pool, job.threads};
     prepare(&job);
     if (job.program->room_count)
         settle(&job);

@@ -95,11 +95,14 @@ HANDLE *PUBLIC(create)(int threads)
     struct nanoloom_pool *pool = nanoloom_pool_create(wanted);
     if (!pool)
         return NULL;
-    HANDLE *handle = create(nanoloom_pool_run, pool, nanoloom_pool_threads(pool));
-    if (handle)
-        handle->pool = pool;
-    else
+    int64_t started = nanoloom_pool_threads(pool);
+    HANDLE *handle = create(nanoloom_pool_run, NULL, started);
+    if (!handle) {
         nanoloom_pool_destroy(pool);
+        return NULL;
+    }
+    handle->member = (struct nanoloom_member){pool, started};
+    handle->context = &handle->member;
     return handle;
 }
 
@@ -157,7 +160,7 @@ void PUBLIC(destroy)(HANDLE *handle)
 {
     if (!handle)
         return;
-    nanoloom_pool_destroy(handle->pool);
+    nanoloom_pool_destroy(handle->member.pool);
     release(handle);
 }
 
@@ -191,6 +194,8 @@ const char *PUBLIC(error)(int status)
         [NANOLOOM_OTHER_TOKENS] =
             "tokens of other sizes are kept: rewind the handle to none of them first",
         [NANOLOOM_NO_ROOM] = "the data want a size that the model does not take",
+        [NANOLOOM_CANCELLED] = "the run was cancelled",
+        [NANOLOOM_LATE] = "the time of the run was over",
     };
     int known = status >= 0 && status < (int)(sizeof texts / sizeof *texts);
     return known ? texts[status] : "unknown status";

@@ -8,9 +8,9 @@
 #ifndef NANOLOOM_SINGLE_THREAD
 #include <errno.h>
 #include <sched.h>
-#include <time.h>
 #endif
 
+#include "control.h"
 #include "floating.h"
 
 enum {
@@ -93,11 +93,14 @@ struct call {
     owner *owners;         /* one a part */
     int64_t threads;       /* parts */
     int backward;          /* the last task first */
+    const struct nanoloom_control *control;
 };
 
 static void run_alone(void *argument, int64_t begin, int64_t end)
 {
     const struct call *call = argument;
+    if (nanoloom_stopped(call->control))
+        return;
     uint64_t before = nanoloom_floating_enter();
     for (; call->backward && end - begin > 1; end--)
         call->kernel(call->buffers, end - 1, end, call->scratch);
@@ -117,11 +120,6 @@ static void give_back(const struct call *call, int64_t part)
 {
     (void)call;
     (void)part;
-}
-
-static int64_t now(void)
-{
-    return 0;
 }
 
 #else
@@ -145,13 +143,6 @@ static int64_t take(const struct call *call)
 static void give_back(const struct call *call, int64_t part)
 {
     atomic_store(&call->owners[part], (uintptr_t)&errno);
-}
-
-static int64_t now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
 #endif
@@ -204,7 +195,7 @@ static void run_step(struct run *run, int32_t number)
     else
         run_alone(&call, 0, step->tasks);
     if (run->nanoseconds) {
-        int64_t after = now();
+        int64_t after = nanoloom_now();
         run->nanoseconds[number] += after - run->before;
         run->before = after;
     }
@@ -230,6 +221,8 @@ static void run_repeat(struct run *run, int32_t number)
     int backward = run->call.backward;
     int64_t trip = 0, most = nanoloom_most_trips(repeat, run->pointers);
     for (; trip < most && nanoloom_goes_on(repeat, run->pointers); trip++) {
+        if (nanoloom_stopped(run->call.control)) /* what was left out may say: for ever */
+            break;
         run->call.backward = trip & 1;
         run_steps(run, first, first + repeat->step_count, number + 1);
         nanoloom_move(repeat, program->moves, run->pointers, trip);
@@ -253,7 +246,7 @@ static void run_beside(void *argument, int64_t begin, int64_t end)
     int64_t part = take(&own.call);
     own.call.scratch += part * own.call.scratch_bytes;
     own.parallel = NULL;
-    own.before = own.nanoseconds ? now() : 0;
+    own.before = own.nanoseconds ? nanoloom_now() : 0;
     for (int64_t i = begin; i < end; i++)
         run_repeat(&own, all->first + (int32_t)i);
     give_back(&own.call, part);
@@ -276,7 +269,7 @@ static int32_t run_repeats(struct run *run, int32_t next, int32_t count)
     struct beside all = {run, next};
     if (run->parallel && count > 1 && few) {
         run->parallel(run->context, run_beside, &all, count);
-        run->before = run->nanoseconds ? now() : 0;
+        run->before = run->nanoseconds ? nanoloom_now() : 0;
     } else {
         for (int32_t i = 0; i < count; i++)
             run_repeat(run, next + i);
@@ -289,7 +282,7 @@ static int32_t run_repeats(struct run *run, int32_t next, int32_t count)
 static void run_steps(struct run *run, int32_t step, int32_t end, int32_t next)
 {
     const struct nanoloom_program *program = run->program;
-    while (step < end) {
+    while (step < end && !nanoloom_stopped(run->call.control)) {
         while (next < program->repeat_count && program->repeats[next].first_step < step)
             next++;
         if (next == program->repeat_count || program->repeats[next].first_step > step) {
@@ -317,14 +310,18 @@ int nanoloom_run(const struct nanoloom_program *program,
     struct run run = {
         .program = program,
         .pointers = pointers,
-        .call = {NULL, NULL, scratch, program->scratch_bytes, owners, memory->threads, 0},
+        .call = {NULL, NULL, scratch, program->scratch_bytes, owners, memory->threads, 0,
+                 memory->control},
         .parallel = parallel,
         .context = context,
         .nanoseconds = nanoseconds,
-        .before = nanoseconds ? now() : 0,
+        .before = nanoseconds ? nanoloom_now() : 0,
     };
     run_steps(&run, 0, program->step_count, 0);
     int64_t index;
+    int stopped = nanoloom_stopped(memory->control);
+    if (stopped)
+        return stopped;
     int failed = nanoloom_failed(program, memory->workspace, &index) != NULL;
     return failed ? NANOLOOM_OUT_OF_RANGE : NANOLOOM_OK;
 }

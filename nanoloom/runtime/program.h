@@ -11,6 +11,8 @@
 typedef void (*nanoloom_kernel)(void *const *buffers, int64_t begin, int64_t end,
                                 void *scratch);
 
+struct nanoloom_control; /* control.h */
+
 /* Which memory a buffer lies in. */
 enum nanoloom_space {
     NANOLOOM_ARENA = 0,
@@ -101,6 +103,7 @@ struct nanoloom_memory {
     void *const *outputs;
     void *workspace;
     int64_t threads;
+    const struct nanoloom_control *control; /* NULL for a run that goes to its end */
 };
 
 /* The arena, behind it the resolved pointers of all buffers, and scratch memory. */
@@ -111,7 +114,9 @@ int64_t nanoloom_workspace_bytes(const struct nanoloom_program *program,
 void nanoloom_workspace_prepare(const struct nanoloom_program *program, void *workspace,
                                 int64_t threads);
 
-/* Runs all steps in order; NANOLOOM_OK or NANOLOOM_OUT_OF_RANGE.  `parallel` is NULL for
+/* Runs all steps in order; NANOLOOM_OK or NANOLOOM_OUT_OF_RANGE, or what nanoloom_stopped
+ * says of its control, in front of any step or in between: the workspace is as good as
+ * before.  `parallel` is NULL for
  * the calling thread alone; `nanoseconds` is NULL or receives the time of every step, that
  * of all its trips. */
 int nanoloom_run(const struct nanoloom_program *program,

@@ -45,7 +45,9 @@ enum nanoloom_status {
     NANOLOOM_FULL = 9,          /* more tokens than a session was compiled for */
     NANOLOOM_NOT_KEPT = 10,     /* a session does not keep so many tokens */
     NANOLOOM_OTHER_TOKENS = 11, /* a session keeps tokens of other sizes */
-    NANOLOOM_NO_ROOM = 12       /* the data want a size that the model does not take */
+    NANOLOOM_NO_ROOM = 12,      /* the data want a size that the model does not take */
+    NANOLOOM_CANCELLED = 13,    /* the run was cancelled: the outputs mean nothing */
+    NANOLOOM_LATE = 14          /* its time was over: the outputs mean nothing */
 };
 
 /* A piece of work: do the tasks begin, begin + 1, ..., end - 1. */

@@ -29,7 +29,7 @@ this page is written by `python -m tests.docs.api`. There are pages about
 """
 # In the order in which a user meets them; the methods of a class in their own order.
 PAGE = {
-    "Compiling": [nanoloom.compile, nanoloom.Program, Interface],
+    "Compiling": [nanoloom.compile, nanoloom.Program, Interface, nanoloom.Cancellation],
     "Quantizing": [nanoloom.quantize, Quantized, QuantizationReport, LayerReport],
     "Saved programs": [nanoloom.load, Loaded],
     "Tables": [Scorer],
@@ -53,6 +53,8 @@ PAGE = {
         errors.InputError,
         errors.ModelError,
         errors.Unsupported,
+        errors.Cancelled,
+        errors.TimedOut,
         errors.InternalError,
         errors.ModelWarning,
     ],
@@ -71,6 +73,7 @@ METHODS = {
         "explain",
         "profile",
     ),
+    nanoloom.Cancellation: ("cancel",),
     Quantized: ("save",),
     Loaded: ("__call__", "run", "run_async", "session"),
     report.Explanation: ("to_dict", "from_json"),

@@ -40,12 +40,13 @@ static void mix_tasks(void *argument, int64_t begin, int64_t end)
 /* Tasks not done exactly once, or done wrongly, over `rounds` forks and joins. */
 static int64_t rounds_on(struct nanoloom_pool *pool, struct work *work, int64_t rounds)
 {
+    struct nanoloom_member member = {pool, nanoloom_pool_threads(pool)};
     int64_t wrong = 0;
     for (int64_t round = 0; round < rounds; round++) {
         uint32_t tasks = mix((uint32_t)round, 7) % (round % 50 ? 37 : MOST_TASKS) + 1;
         memset(work->visits, 0, sizeof work->visits[0] * tasks);
         work->seed = (uint32_t)round;
-        nanoloom_pool_run(pool, mix_tasks, work, tasks);
+        nanoloom_pool_run(&member, mix_tasks, work, tasks);
         for (uint32_t task = 0; task < tasks; task++)
             wrong += work->visits[task] != 1 ||
                      work->results[task] != mix((uint32_t)round, task);
@@ -125,7 +126,8 @@ static int child(struct nanoloom_pool *pool, struct work *work, int threads)
     alarm(20); /* a hang ends as a failure */
     int64_t wrong = rounds_on(pool, work, 500);
     struct meeting meeting = {0, threads};
-    nanoloom_pool_run(pool, meet, &meeting, threads);
+    struct nanoloom_member member = {pool, threads};
+    nanoloom_pool_run(&member, meet, &meeting, threads);
     nanoloom_pool_destroy(pool);
     return wrong != 0;
 }

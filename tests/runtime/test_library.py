@@ -17,7 +17,7 @@ from nanoloom.binary.table import Buffer, ProgramTable, Step
 from nanoloom.cache import Cache
 from nanoloom.errors import Error, InputError
 from nanoloom.interface.tensor import Element, Space, Tensor
-from nanoloom.runtime import layout
+from nanoloom.runtime import layout, shared_pool
 from nanoloom.runtime.library import Library
 from tests.runtime.native import TRIPLE, aligned, expected, in_process, kernels, table
 
@@ -176,8 +176,8 @@ def test_what_c_leaves_to_python(library: Library, arrays: Arrays) -> None:
     equal = a.astype(np.dtype("f4", metadata={"unit": "m"}))
     calls: list[int] = []
     with library.create(2, weights) as instance:
-        run = instance._run
-        instance._run = lambda *given: (calls.append(1), run(*given))[1]
+        run = instance._run_pointers
+        instance._run_pointers = lambda *given: (calls.append(1), run(*given))[1]
         for given, by_python in (
             (a, False),
             (np.concatenate([a, a])[COUNT:], False),
@@ -221,15 +221,22 @@ def test_closed_instances(library: Library, arrays: Arrays) -> None:
     instance.close()
     with pytest.raises(Error, match="closed"):
         instance.run([a, b], outputs())
-    # Threads of other tests may end meanwhile: only the instance's own two count.
-    before = set(os.listdir("/proc/self/task"))
+    gc.collect()
+    holder = library.create(3, weights)
+    before = users()
     forgotten = library.create(3, weights)
     forgotten.run([a, b], outputs())
-    own = set(os.listdir("/proc/self/task")) - before
-    assert len(own) == 2
+    assert users() == before + 1
     del forgotten
     gc.collect()
-    assert not own & set(os.listdir("/proc/self/task"))
+    assert users() == before
+    holder.close()
+
+
+def users() -> int:
+    """Programs that have a part in the process's threads."""
+    pool = shared_pool._Shared.pool
+    return pool.users if pool else 0
 
 
 def test_arenas_are_aligned_and_huge_ones_on_huge_pages(

@@ -69,7 +69,8 @@ def test_single_thread_build_needs_no_pthread(tmp_path: Path, cache: Cache) -> N
             {
                 int64_t sum = 0;
                 struct nanoloom_pool *pool = nanoloom_pool_create(4);
-                nanoloom_pool_run(pool, add, &sum, 101);
+                struct nanoloom_member member = {pool, 4};
+                nanoloom_pool_run(&member, add, &sum, 101);
                 nanoloom_pool_destroy(pool);
                 return sum;
             }""",
@@ -103,9 +104,10 @@ __attribute__((visibility("default"))) int usable(void)
 {
     caller = gettid();
     struct nanoloom_pool *pool = nanoloom_pool_create(2);
+    struct nanoloom_member member = {pool, 2};
     for (int i = 0; i < 20 && i < 3 + 17 * !cpus; i++) {
         usleep(20000);
-        nanoloom_pool_run(pool, look, 0, 8);
+        nanoloom_pool_run(&member, look, 0, 8);
     }
     nanoloom_pool_destroy(pool);
     return cpus;
@@ -135,8 +137,9 @@ __attribute__((visibility("default"))) int stack(void)
 {
     caller = gettid();
     struct nanoloom_pool *pool = nanoloom_pool_create(2);
+    struct nanoloom_member member = {pool, 2};
     for (int i = 0; i < 50 && !bytes; i++)
-        nanoloom_pool_run(pool, look, 0, 8);
+        nanoloom_pool_run(&member, look, 0, 8);
     nanoloom_pool_destroy(pool);
     return (int)bytes;
 }
