@@ -13,7 +13,9 @@ import numpy as np
 
 from nanoloom.errors import InputError, public, some_of
 from nanoloom.interface.check_inputs import listing, signature
+from nanoloom.runtime.library import Instance
 from nanoloom.runtime.limits import Cancellation, Limits, limited
+from nanoloom.runtime.memory_use import MemoryUse, memory_use
 from nanoloom.runtime.threads import default_threads
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -29,6 +31,13 @@ class Side(Protocol):
     def shape(self) -> tuple[int | str, ...]: ...
     @property
     def dtype(self) -> np.dtype[Any]: ...
+
+
+class Running(Protocol):
+    """What is loaded, and runs."""
+
+    @property
+    def instance(self) -> Instance: ...
 
 
 class CallableProgram(ABC):
@@ -106,6 +115,15 @@ class CallableProgram(ABC):
         with limited(limits):
             made = self._run(inputs, into)
         return made if outputs is None else {name: made[name] for name in outputs}
+
+    @property
+    def memory(self) -> MemoryUse:
+        """What it takes now of memory: weights, code, arena, scratch; it prints."""
+        return memory_use(each.instance for each in self._loaded())
+
+    @abstractmethod
+    def _loaded(self) -> Iterable[Running]:
+        """What is loaded of it."""
 
     @public
     def run_async(

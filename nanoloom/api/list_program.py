@@ -23,6 +23,7 @@ from nanoloom.model.source import Source, answer
 from nanoloom.options import CompileOptions
 from nanoloom.report import Report
 from nanoloom.runtime.bounded_cache import BoundedCache
+from nanoloom.runtime.variant import Variant
 
 if TYPE_CHECKING:
     import onnx_ir
@@ -86,6 +87,9 @@ class ListProgram(Program):
             )
             self._programs.put(held, found)
         return found
+
+    def _loaded(self) -> tuple[Variant, ...]:
+        return tuple(x for each in self._programs.values() for x in each._loaded())
 
     @public
     def save(self, path: str | Path, name: str | None = None, **how: Any) -> NoReturn:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from nanoloom import manifest
-from nanoloom.api.calling import CallableProgram, Into
+from nanoloom.api.calling import CallableProgram, Into, Running
 from nanoloom.api.sessions.library_session import LoadedSession
 from nanoloom.errors import Error, public
 from nanoloom.interface.bounds import require_within
@@ -67,8 +67,8 @@ class Loaded(CallableProgram):
         self._last: tuple[Library, Instance] | None = None  # of the last call's sizes
         self._names = [x.name for x in self.inputs]
         self._closed = False
-        self._bound = BoundedCache[tuple[int, ...], tuple[Library, Instance]](
-            MOST_SIZES, MOST_BYTES, lambda _, bound: bound[1].arena_bytes
+        self._bound = BoundedCache[tuple[int, ...], Opened](
+            MOST_SIZES, MOST_BYTES, lambda _, bound: bound.instance.arena_bytes
         )
         self._roomed = BoundedCache[tuple[int, ...], Roomed](
             MOST_SIZES, MOST_BYTES, lambda _, roomed: roomed.instance.arena_bytes
@@ -118,6 +118,9 @@ class Loaded(CallableProgram):
         found = dict(zip(names, made, strict=True))
         return trimmed(found, self._numbers) if self._numbers else found
 
+    def _loaded(self) -> Iterable[Running]:
+        return (self, *self._bound.values(), *self._roomed.values())
+
     @property
     def _title(self) -> str:
         return f"nanoloom.Loaded {self.library.path.name}"
@@ -129,10 +132,9 @@ class Loaded(CallableProgram):
         sizes = self._sizes(arrays)
         if (found := self._bound.get(sizes)) is None:
             self._require_within(arrays)
-            library = self.library.bound(sizes)
-            found = library, library.create(self.instance)
+            found = Opened(self.library.bound(sizes), self.instance)
             self._bound.put(sizes, found)
-        return found
+        return found.library, found.instance
 
     def _with_rooms(self, arrays: Mapping[str, Array]) -> Roomed:
         """The program with rooms, for the sizes of these arrays."""

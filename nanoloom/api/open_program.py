@@ -153,6 +153,11 @@ class OpenProgram:
                 self._load(threads)
             return self._variant
 
+    @property
+    def loaded(self) -> tuple[Variant, ...]:
+        """The program, where it is in memory."""
+        return (self._variant,) if self._variant else ()
+
     def compiled(self, why: str) -> Compiled:
         """The program, to be written to a file.
 

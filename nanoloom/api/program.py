@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 Array = np.ndarray
 Given = Mapping[str, tuple[int, ...]]  # shapes of inputs by their names
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]  # the same as a key
+Names = tuple[str, ...]
 Call = tuple[Shapes, tuple[bytes, ...]]  # and the values that decide shapes
 # Of a program in memory: a variant has threads of its own.
 MOST_VARIANTS, MOST_BYTES = 32, 1 << 30
@@ -82,9 +83,7 @@ class Program(CallableProgram, Explainable):
         self._called = BoundedCache[Call, str](
             MOST_CALLS, MOST_VALUES, lambda call, _: sum(map(len, call[1]))
         )
-        self._deciding = BoundedCache[Shapes, tuple[str, ...]](
-            MOST_CALLS, 0, lambda *_: 0
-        )
+        self._deciding = BoundedCache[Shapes, Names](MOST_CALLS, 0, lambda *_: 0)
 
     def _declare(self, source: Source, dims: Mapping[str, object]) -> None:
         """What depends on the names that dimensions have."""
@@ -112,8 +111,7 @@ class Program(CallableProgram, Explainable):
             if (made := last.exactly(inputs)) is not None:
                 return made
             self.variants.get(last.name)  # it was used until now
-        arrays = self.checked(inputs)
-        found = self.variant(arrays)
+        found = self.variant(arrays := self.checked(inputs))
         self._last = found if self.is_known_by_shapes(found, arrays) else None
         return grouped(found(arrays, into=into), self.outputs)
 
@@ -189,9 +187,8 @@ class Program(CallableProgram, Explainable):
         return made
 
     def _binding(self, shapes: Given, values: Mapping[str, Array]) -> Binding:
-        return Binding(
-            self.source, self.options, self.cache, self.report, shapes, values
-        )
+        own = self.source, self.options, self.cache, self.report
+        return Binding(*own, shapes, values)
 
     def is_for_this_machine(self) -> bool:
         from nanoloom.target.cached_host import host
@@ -260,6 +257,9 @@ class Program(CallableProgram, Explainable):
         with self.report.waiting("link"):
             output_forms.write(form, made, output, self.cache)
         return output
+
+    def _loaded(self) -> tuple[Variant, ...]:
+        return (*self.variants.values(), *self.open.loaded)
 
     def _for(self, target: Target) -> Program:
         """The same for another CPU."""

@@ -41,6 +41,10 @@ class BoundedCache(Generic[Key, Value]):
         last[0] = next(self._uses)
         return value
 
+    def values(self) -> list[Value]:
+        """All that is kept; none is used by that."""
+        return [value for value, _ in list(self._entries.values())]
+
     def put(self, key: Key, value: Value) -> None:
         """Keep a value, in place of another one under its key."""
         with self._changing:

@@ -10,6 +10,7 @@ from math import prod
 from pathlib import Path
 from types import TracebackType
 from typing import TypeAlias
+from weakref import WeakSet
 
 import numpy as np
 
@@ -63,7 +64,7 @@ class Library:
         self, path: Path, code: Code, entry: layout.Library, table: Table
     ) -> None:
         self._code, self._entry, self._table = code, entry, table
-        self.path = path
+        self.path, self.file_bytes = path, path.stat().st_size
         program = table.program.contents
         self.open = open_sizes(entry, program.input_count, program.output_count)
         self.dims = self.open.dims if self.open else ()
@@ -121,18 +122,17 @@ class Instance:
             table = Table(parameters.seen_by(table.program), table.room)
         self._member: Member | None = None
         self._arenas: deque[Arena] = deque()
+        self.arenas = WeakSet[Arena]()  # all that are there
         self._closing = threading.Lock()
         self._code, self._entry, self._table = code.hold(), entry, table
         self._run_pointers, self._run_arrays = entry.run_pointers, entry.run_arrays
-        self._inputs = wanted(library.inputs)
-        self._outputs = wanted(library.outputs)
+        self._inputs, self._outputs = wanted(library.inputs), wanted(library.outputs)
         self._counts = len(self._inputs), len(self._outputs)
-        self._step_count = len(library.steps)
-        self._parameters = parameters  # kept alive: the program reads it in place
+        self.library, self.parameters = library, parameters  # read in place: kept
         self._parameter_address = _parameter_address(library, parameters)
-        if table.program.contents.needs_tiles and entry.request_tiles() != 0:
-            reason = "the system grants no AMX tile registers"
-            raise Error(reason, where=str(library.path))
+        if table.program.contents.needs_tiles and entry.request_tiles():
+            said, where = "the system grants no AMX tile registers", str(library.path)
+            raise Error(said, where=where)
         self._lender = threads if isinstance(threads, Instance) else None
         taken = isinstance(threads, Instance)
         member = threads._member if taken else Member(code, entry, threads)
@@ -147,9 +147,10 @@ class Instance:
 
     def arena(self) -> Arena:
         """New working memory for one `run` at a time."""
-        types = [dtype for dtype, _, _ in (*self._inputs, *self._outputs)]
+        types = [x[0] for x in (*self._inputs, *self._outputs)]
         own = self._code, self._entry, self._table, self._parameter_address
-        return Arena(*own, self._member, types)
+        self.arenas.add(made := Arena(*own, self._member, types))
+        return made
 
     def run(
         self,
@@ -231,9 +232,8 @@ class Instance:
     @property
     def is_closed(self) -> bool:
         """Whether its threads have ended, those of a lender too."""
-        return self._member is None or (
-            self._lender is not None and self._lender.is_closed
-        )
+        lender = self._lender
+        return self._member is None or (lender is not None and lender.is_closed)
 
     def close(self) -> None:
         """End the threads and free the memory; no run may be under way."""
@@ -267,9 +267,10 @@ class Instance:
             return self.arena()
 
     def _times(self, array: np.ndarray) -> int:
-        right = array.dtype == np.int64 and array.shape == (self._step_count,)
+        count = len(self.library.steps)
+        right = array.dtype == np.int64 and array.shape == (count,)
         if not right or not array.flags.c_contiguous or not array.flags.writeable:
-            raise ValueError(f"nanoseconds must be int64[{self._step_count}]")
+            raise ValueError(f"nanoseconds must be int64[{count}]")
         return address(array)
 
 
