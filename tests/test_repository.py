@@ -45,6 +45,7 @@ ORDER = (
     "llvm",
     "binary",
     "cpp",
+    "rust",
     "runtime",
     "workers",
     "search",

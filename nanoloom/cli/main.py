@@ -135,9 +135,30 @@ CMakeDir = Annotated[
 ]
 
 
-def version(show: Version = False, cmake: CMakeDir = False) -> None:
+def print_rust_dir(wanted: bool) -> None:
+    if wanted:
+        from nanoloom.rust import FOLDER
+
+        print(FOLDER)
+        raise typer.Exit(DONE)
+
+
+RustDir = Annotated[
+    bool,
+    typer.Option(
+        "--rust-dir",
+        is_eager=True,
+        callback=print_rust_dir,
+        help="Print the folder of the crate, a path for Cargo.toml.",
+    ),
+]
+
+
+def version(
+    show: Version = False, cmake: CMakeDir = False, rust: RustDir = False
+) -> None:
     """Turn a neural network into vector code."""
-    del show, cmake
+    del show, cmake, rust
 
 
 def one_line(message: Warning | str, *_: object) -> str:

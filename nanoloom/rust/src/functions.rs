@@ -1,0 +1,45 @@
+//! The functions of one model's C header, as `link_model` finds them there.
+
+use std::ffi::{c_char, c_int, c_void};
+
+/// `struct nanoloom_tensor`.
+#[repr(C)]
+pub struct RawTensor {
+    pub name: *const c_char,
+    pub element: i32,
+    pub rank: i32,
+    pub shape: *const i64,
+}
+
+pub type Handle = *mut c_void;
+pub type Described = unsafe extern "C" fn(i32) -> *const RawTensor;
+pub type DescribedOf = unsafe extern "C" fn(Handle, i32) -> *const RawTensor;
+
+/// Counts and functions; those that not every model has may be missing.
+pub struct Raw {
+    pub inputs: usize,
+    pub outputs: usize,
+    pub sizes: usize,
+    /// Whether the data say how much of an output counts.
+    pub is_counted: bool,
+    pub create: unsafe extern "C" fn(c_int) -> Handle,
+    pub destroy: unsafe extern "C" fn(Handle),
+    pub run: unsafe extern "C" fn(Handle, *const *const c_void, *const *mut c_void) -> c_int,
+    pub input: Described,
+    pub output: Described,
+    pub explain: unsafe extern "C" fn(Handle, c_int, *mut c_char, usize) -> c_int,
+    pub resize: Option<unsafe extern "C" fn(Handle, *const i64) -> c_int>,
+    pub input_of: Option<DescribedOf>,
+    pub output_of: Option<DescribedOf>,
+}
+
+/// A model that is linked: what `link_model` writes has one.
+pub struct Functions(pub(crate) Raw);
+
+impl Functions {
+    /// # Safety
+    /// Counts and functions are those of one model's header.
+    pub const unsafe fn new(raw: Raw) -> Self {
+        Functions(raw)
+    }
+}

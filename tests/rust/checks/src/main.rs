@@ -1,0 +1,78 @@
+//! Two models in one program: what is refused, what other threads may do.
+
+include!(concat!(env!("OUT_DIR"), "/sums.rs"));
+include!(concat!(env!("OUT_DIR"), "/found.rs"));
+
+use nanoloom::{Error, F16, Model};
+
+fn said(result: Result<(), Error>) -> String {
+    result.unwrap_err().to_string()
+}
+
+fn refused(model: &mut Model) {
+    let (x, mut y) = (vec![1f32; 15], vec![0f32; 3]);
+    let early = model.run(&[(&x).into()], &mut [(&mut y).into()]);
+    assert_eq!(said(early), "x has no sizes yet: call resize");
+    assert_eq!(said(model.resize(&[1])), "the model has 2 sizes, and 1 are given");
+    let wrong = model.resize(&[-3, 5]).unwrap_err();
+    assert_eq!((wrong.status, wrong.text.as_str()), (7, "batch is -3, and at least 0 is wanted"));
+    model.resize(&[3, 5]).unwrap();
+    let none = model.run(&[], &mut [(&mut y).into()]);
+    assert_eq!(said(none), "the model has 1 inputs, and 0 are given");
+    let none = model.run(&[(&x).into()], &mut []);
+    assert_eq!(said(none), "the model has 1 outputs, and 0 are given");
+    let few = model.run(&[x[1..].into()], &mut [(&mut y).into()]);
+    assert_eq!(said(few), "x has 15 elements, and 14 are given");
+    let halves = vec![F16(0); 15];
+    let other = model.run(&[(&halves).into()], &mut [(&mut y).into()]);
+    assert_eq!(said(other), "x is f32, not f16");
+    let few = model.run(&[(&x).into()], &mut [y[1..].as_mut().into()]);
+    assert_eq!(said(few), "y has 3 elements, and 2 are given");
+    assert_eq!(said(model.buffer::<i64>(0).map(|_| ())), "y is f32, not i64");
+    assert_eq!(said(model.output(1).map(|_| ())), "there is no output 1");
+    model.run(&[(&x).into()], &mut [(&mut y).into()]).unwrap();
+    assert_eq!(y, [5.0; 3]);
+}
+
+/// Handles go to threads of their own, and share what is constant.
+fn threads() {
+    let handles: Vec<_> = (1..5i64)
+        .map(|rows| {
+            let mut model = Model::new(&sums::FUNCTIONS, 1).unwrap();
+            std::thread::spawn(move || {
+                model.resize(&[rows, 2]).unwrap();
+                let x = vec![rows as f32; 2 * rows as usize];
+                let mut y: Vec<f32> = model.buffer(0).unwrap();
+                for _ in 0..50 {
+                    model.run(&[(&x).into()], &mut [(&mut y).into()]).unwrap();
+                }
+                (model.output(0).unwrap().shape, y)
+            })
+        })
+        .collect();
+    for (rows, handle) in (1..5i64).zip(handles) {
+        assert_eq!(handle.join().unwrap(), (vec![rows], vec![2.0 * rows as f32; rows as usize]));
+    }
+}
+
+/// How much of an output counts, the data say: memory is there for the largest.
+fn counted() {
+    let mut model = Model::new(&found::FUNCTIONS, 0).unwrap();
+    let mut places: Vec<i64> = model.buffer(0).unwrap();
+    assert_eq!(places.len(), 6);
+    for (x, wanted) in [([0f32, 2., 0., 0., 3., 1.], vec![1i64, 4, 5]), ([0.; 6], vec![])] {
+        model.run(&[x[..].into()], &mut [(&mut places).into()]).unwrap();
+        let shape = model.output(0).unwrap().shape;
+        assert_eq!(shape, [1, wanted.len() as i64]);
+        assert_eq!(places[..wanted.len()], wanted);
+    }
+}
+
+fn main() {
+    refused(&mut Model::new(&sums::FUNCTIONS, 2).unwrap());
+    let many = Model::new(&sums::FUNCTIONS, 1025).map(|_| ());
+    assert_eq!(many.unwrap_err().status, 1);
+    threads();
+    counted();
+    println!("all is right");
+}
