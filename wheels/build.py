@@ -27,7 +27,9 @@ MOMENT = "946684800"  # seconds: the same files make the same wheel
 
 
 def main(output: Path) -> None:
-    """Write both wheels into a folder."""
+    """Write both wheels into a folder; a commit with a tag has its version."""
+    if why := mistagged(tags(), version()):
+        sys.exit(why)
     output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
         for stage in (compiler(Path(scratch, "all")), runtime(Path(scratch, "part"))):
@@ -57,6 +59,24 @@ def runtime(stage: Path) -> Path:
     text = Path(__file__).with_name("runtime.toml").read_text("utf-8")
     (stage / "pyproject.toml").write_text(text.replace("VERSION", version()), "utf-8")
     return stage
+
+
+def tags() -> list[str]:
+    """Of this commit; none where there is no repository."""
+    command = ["git", "-C", str(ROOT), "tag", "--points-at", "HEAD"]
+    try:
+        ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return []
+    return ran.stdout.split()
+
+
+def mistagged(tags: list[str], version: str) -> str:
+    """What is wrong with the tags of a version; "" where they are right, or none is."""
+    named = [tag for tag in tags if re.fullmatch(r"v\d+(\.\d+)+", tag)]
+    if not named or f"v{version}" in named:
+        return ""
+    return f"pyproject.toml: version is {version}, and the commit's tag {named[0]}"
 
 
 def version() -> str:
