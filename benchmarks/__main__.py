@@ -2,11 +2,14 @@
 
 python -m benchmarks [NAME] [options of the benchmark] [--record [FILE]]
 python -m benchmarks page
+python -m benchmarks lock [--write]
+python -m benchmarks bisect MODEL
 
 whole_models, gemm, parts, layers, binary, computations, decoding, sizes, recurrences;
 compile_time, inner_loops, ports, instructions and scoring where they are named.
 --record keeps the tables in benchmarks/results, of which `page` makes
-docs/performance.md.
+docs/performance.md.  All of them say what got slower since
+`lock --write`; `bisect` finds the commit.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from collections.abc import Callable
 
 from benchmarks import (
     binary,
+    bisect,
     compile_time,
     computations,
     decoding,
@@ -23,6 +27,7 @@ from benchmarks import (
     inner_loops,
     instructions,
     layers,
+    lock,
     page,
     parts,
     ports,
@@ -53,6 +58,8 @@ NAMED = {
     "ports": ports.main,
     "instructions": instructions.main,
     "scoring": scoring.main,
+    "lock": lock.main,
+    "bisect": bisect.main,
 }
 
 
@@ -62,8 +69,10 @@ RECORD = "--record"
 def main() -> None:
     given = sys.argv[1:]
     if not given:
-        for run in BENCHMARKS.values():
-            run([])
+        lock.main([], ends=False)  # in place of whole_models
+        for name, run in BENCHMARKS.items():
+            if name != "whole_models":
+                run([])
         return
     known = BENCHMARKS | NAMED | {"page": page.main}
     if given[0] not in known:

@@ -253,6 +253,11 @@ def cases(given: argparse.Namespace) -> list[tuple[str, str, int]]:
 
 
 def main(arguments: list[str] | None = None) -> None:
+    measured_rows(arguments)
+
+
+def measured_rows(arguments: list[str] | None) -> list[Row]:
+    """The rows that these words ask for, printed and written where they say."""
     given = parse(arguments)
     rates = limits(host(), 1)
     with (
@@ -269,6 +274,7 @@ def main(arguments: list[str] | None = None) -> None:
         given.json.write_text(json.dumps(facts, indent=1))
     if given.plot:
         given.plot.write_bytes(relative_times([each.measured for each in rows]))
+    return rows
 
 
 if __name__ == "__main__":

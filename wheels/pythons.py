@@ -2,9 +2,10 @@
 
     python wheels/pythons.py dist [PYTHON...]
 
-`dist` is what `make wheels` wrote: a local index.  What the wheels need comes from where
-pip finds it.  Of each Python, one environment gets nanoloom, which compiles a model, and
-another one nanoloom-runtime, which runs it.  Without names, all Pythons that are found.
+`dist` is what `make wheels` wrote: a local index.  What the wheels need comes from
+where pip finds it.  Of each Python, one environment gets nanoloom, which compiles a
+model, and another one nanoloom-runtime, which runs it.  Without names, all Pythons that
+are found.
 """
 
 from __future__ import annotations
