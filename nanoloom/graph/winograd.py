@@ -33,6 +33,7 @@ Shape: TypeAlias = tuple[int, ...]
 TILES = (2, 4)  # results along an axis
 LOST = {2: 2, 4: 6}  # bits of 32 that integers of a tile's results are too large by
 TAPS = 3
+OF_FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16)  # both are computed in f32
 GAIN = 0.9  # of the direct method's time that another one takes, at most
 BYTES = 6  # from memory in a cycle of one core
 FEW = ((1, 2), (2, 3))  # of a sample's sides have images of few pixels
@@ -81,7 +82,7 @@ def of_floats(target: Target) -> Candidates:
         if (node.domain, node.op_type) != (DOMAIN, "Conv"):
             return None
         x, w, *_ = node.inputs
-        if x is None or w is None or not x.dtype == w.dtype == ir.DataType.FLOAT:
+        if x is None or w is None or x.dtype != w.dtype or x.dtype not in OF_FLOATS:
             return None
         return Candidate(x, w, numbers)
 

@@ -119,6 +119,16 @@ def test_others_are_direct(
     assert tile_of(image, filters, **attributes) is None
 
 
+def test_halves_have_the_tiles_of_floats() -> None:
+    for image, filters in (
+        ((1, 64, 56, 56), (64, 64, 3, 3)),
+        ((1, 512, 7, 7), (512, 512, 3, 3)),
+        ((1, 3, 56, 56), (3, 3, 3, 3)),
+    ):
+        made = tile_of(image, filters, dtype="float16", pads=SAME)
+        assert made == tile_of(image, filters, pads=SAME)
+
+
 def test_filters_that_are_computed_and_other_types_are_direct() -> None:
     assert tile_of((1, 64, 28, 28), (64, 64, 3, 3), constants=()) is None
     assert tile_of((1, 64, 28, 28), (64, 64, 3, 3), dtype="float64") is None

@@ -24,12 +24,19 @@ import numpy as np
 
 from nanoloom.graph.winograd import TAPS
 from nanoloom.ir.mlir import ir
-from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Builder, Map
+from nanoloom.linalg.builder.builder import (
+    PARALLEL,
+    REDUCTION,
+    Builder,
+    Map,
+    computed_as,
+)
 from nanoloom.linalg.builder.placed_operands import BroadcastOperand, combine
 from nanoloom.linalg.builder.scalar import Number, Scalar
 from nanoloom.linalg.builder.tensor import Tensor, changed, constant_tensor
 from nanoloom.linalg.builder.window import Window
 from nanoloom.weights.chunked_conversion import Array, Stored
+from nanoloom.weights.derivations import Cast
 from nanoloom.weights.weight import Derivation, Shape
 
 POINTS = (0, 1, -1, 2, -2)  # where the polynomials are multiplied, and at infinity
@@ -108,18 +115,23 @@ def fill_transformed(
 def winograd(
     b: Builder, x: Tensor, w: Tensor, window: Window, tile: int, bias: Tensor | None
 ) -> Tensor:
-    """The convolution of x [n, h, w, c] with constant w [f, c, 3, 3] and bias [f]."""
-    counts = counts_of(window, tile)
+    """The convolution of x [n, h, w, c] with constant w [f, c, 3, 3] and bias [f].
+
+    Of floats of 16 bits all between is in 32, and the result is rounded once.
+    """
+    counts, wide = counts_of(window, tile), computed_as(x.dtype)
     given = transforms(tile)
-    image = constant_tensor(given.image.astype(x.dtype), f"winograd{tile}.image")
-    result = constant_tensor(given.result.astype(x.dtype), f"winograd{tile}.result")
+    image = constant_tensor(given.image.astype(wide), f"winograd{tile}.image")
+    result = constant_tensor(given.result.astype(wide), f"winograd{tile}.result")
+    if w.dtype != wide:
+        w = changed(w, Cast(wide))
     places = transformed(b, with_room(b, x, window, tile), image, counts, tile)
     filters = changed(w, TransformedFilters(tile))
     whole = products(b, places, filters, result)
     if bias is not None:
-        placed = BroadcastOperand(bias, (whole.rank - 1,))
-        whole = combine(b, add, whole.shape, x.dtype, whole, placed)
-    return image_of(b, whole, window)
+        placed = BroadcastOperand(b.cast(bias, wide), (whole.rank - 1,))
+        whole = combine(b, add, whole.shape, wide, whole, placed)
+    return image_of(b, b.cast(whole, x.dtype), window)
 
 
 def counts_of(window: Window, tile: int) -> list[int]:

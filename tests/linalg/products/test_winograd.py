@@ -116,6 +116,30 @@ CASES = [
 ]
 
 
+@pytest.mark.parametrize("tile", [2, 4])
+@pytest.mark.parametrize("biased", [False, True])
+def test_halves_are_rounded_at_the_end_alone(tile: int, biased: bool) -> None:
+    """All between is of 32 bits: errors are those of float32, and one rounding."""
+    size, channels, made = (9, 7), 21, 13
+    window = Window((3, 3), (1, 1), (1, 1), (1, 1), (1, 1), size, size)
+    x = sample(2, (2, *size, channels), "float16")
+    w = sample(3, (made, channels, 3, 3), "float16")
+    bias = sample(4, (made,), "float16")
+
+    def make(b: Any, x: Any) -> Any:
+        added = b.constant(bias) if biased else None
+        return winograd(b, x, b.constant(w), window, tile, added)
+
+    got = run(make, x)
+    assert got.dtype == np.float16
+    wide, filters = x.astype(np.float64), w.astype(np.float64)
+    exact = convolved(wide, filters, window) + (bias.astype(np.float64) * biased)
+    sums = 2**-24 * (channels + 4 * tile + 12) * magnitude(wide, filters, window, tile)
+    allowed = sums + 2**-11 * (abs(exact) + sums) + 2**-24 * (1 + abs(bias).max())
+    assert (abs(got - exact) <= allowed).all()
+    assert not (abs(exact) <= allowed).all()
+
+
 @pytest.mark.drawn
 @TILES
 @pytest.mark.parametrize("target", targets(), ids=str)
