@@ -6,6 +6,7 @@ import ctypes
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -132,6 +133,7 @@ def test_pools_grow(sharing: ctypes.CDLL) -> None:
 PROGRAMS = """
 import gc, os, sys, threading
 from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from pathlib import Path
 import numpy as np
 from onnx.parser import parse_model
@@ -199,6 +201,46 @@ def test_programs_share_threads(tmp_path: Path, cpus: str) -> None:
     script = PROGRAMS.replace("ASSIGNED", str(assigned))
     begin = f"import os; os.sched_setaffinity(0, {kept})\n"
     words = [sys.executable, "-c", begin + script, str(tmp_path / "cache")]
+    own = {k: v for k, v in os.environ.items() if not k.endswith("_THREADS")}
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=own)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+@pytest.fixture
+def group() -> Iterator[Path]:
+    """A control group with one CPU's time, where this process may make one."""
+    name = f"nanoloom-test-{os.getpid()}"
+    one, other = Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/cpu")
+    made = (other if other.is_dir() else one) / name
+    try:
+        made.mkdir()
+    except OSError:
+        pytest.skip("no right to make a control group")
+    try:
+        if other.is_dir():
+            (made / "cpu.cfs_quota_us").write_text("100000")
+        else:
+            (made / "cpu.max").write_text("100000 100000")
+        yield made
+    except OSError:
+        pytest.skip("control groups here have no CPU quota")
+    finally:
+        made.rmdir()
+
+
+IN_GROUP = """
+import os, sys
+from collections.abc import Iterator
+from pathlib import Path
+Path(sys.argv.pop(), "cgroup.procs").write_text(str(os.getpid()))
+"""
+
+
+def test_a_quota_is_shared(group: Path, tmp_path: Path) -> None:
+    """Of one CPU: programs that name no number have a thread, others what they ask."""
+    lend_runtime(Cache(tmp_path / "cache"))
+    script = IN_GROUP + PROGRAMS.replace("ASSIGNED", "1")
+    words = [sys.executable, "-c", script, str(tmp_path / "cache"), str(group)]
     own = {k: v for k, v in os.environ.items() if not k.endswith("_THREADS")}
     done = subprocess.run(words, capture_output=True, text=True, check=False, env=own)
     assert done.returncode == 0, done.stderr[-3000:]
