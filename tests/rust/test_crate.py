@@ -27,9 +27,7 @@ MODELS = {
     "SUMS": SUMS,
     "FOUND": "g (float[6] x) => (int64[1, found] y) { y = NonZero(x) }",
 }
-pytestmark = pytest.mark.skipif(
-    shutil.which("cargo") is None, reason="cargo, which builds Rust, is not installed"
-)
+CARGO = [found] if (found := shutil.which("cargo")) else []
 
 
 def library(folder: Path, name: str, text: str) -> Path:
@@ -37,14 +35,14 @@ def library(folder: Path, name: str, text: str) -> Path:
     return nanoloom.compile(model).save(folder / f"{name}.so", name)
 
 
-def cargo(
-    folder: Path, target: Path, *words: str, **variables: Path
+def run(
+    cargo: str, folder: Path, target: Path, *words: str, **variables: Path
 ) -> subprocess.CompletedProcess[str]:
     """Run the program of a folder, built without any network."""
     own = {"CARGO_TARGET_DIR": target} | variables
     environment = os.environ | {key: str(value) for key, value in own.items()}
     manifest = ["--manifest-path", str(folder / "Cargo.toml")]
-    command = ["cargo", "run", "--offline", "--quiet", *manifest, "--", *words]
+    command = [cargo, "run", "--offline", "--quiet", *manifest, "--", *words]
     return subprocess.run(
         command, env=environment, capture_output=True, text=True, check=False
     )
@@ -59,23 +57,25 @@ def crates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_example(crates: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("cargo", CARGO)
+def test_the_example(cargo: str, crates: Path, tmp_path: Path) -> None:
     place = {"MODEL": library(tmp_path, "sums of rows", SUMS)}
     example, target = crates / "examples/rust", crates / "target"
-    ran = cargo(example, target, "3", "5", **place)
+    ran = run(cargo, example, target, "3", "5", **place)
     assert (ran.returncode, ran.stdout) == (0, "y: 2.5 3.5 4.5\n"), ran.stderr
-    refused = cargo(example, target, "-3", "5", **place)
+    refused = run(cargo, example, target, "-3", "5", **place)
     assert refused.returncode == 1
     assert refused.stderr == "batch is -3, and at least 0 is wanted\n"
-    none = cargo(example, target, MODEL=tmp_path / "other.so")
+    none = run(cargo, example, target, MODEL=tmp_path / "other.so")
     assert none.returncode != 0 and "other.so: No such file" in none.stderr
 
 
-def test_checks(crates: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("cargo", CARGO)
+def test_checks(cargo: str, crates: Path, tmp_path: Path) -> None:
     made = {x: library(tmp_path, x, text) for x, text in MODELS.items()}
     grown = nanoloom.compile(onnx.parser.parse_model(f"{HEAD}\n{READ}"))
     made["GROWN"] = grown.save(tmp_path / "grown.so")
-    ran = cargo(crates / "tests/rust/checks", crates / "target", **made)
+    ran = run(cargo, crates / "tests/rust/checks", crates / "target", **made)
     assert (ran.returncode, ran.stdout) == (0, "all is right\n"), ran.stderr
 
 
