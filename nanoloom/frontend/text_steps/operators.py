@@ -13,6 +13,7 @@ import numpy as np
 
 from nanoloom.errors import InputError
 from nanoloom.frontend.text_steps.hashes import murmur_hashes
+from nanoloom.frontend.text_steps.ngram_counts import ngram_counts, pool_of
 from nanoloom.frontend.text_steps.patterns import longest_matches, pattern_of
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -120,39 +121,18 @@ def hashed(a: Attributes, x: Array) -> list[Array]:
 
 def count_grams(a: Attributes, x: Array) -> list[Array]:
     """TfIdfVectorizer on strings: how often each n-gram of the pool occurs."""
-    pool, starts = a["pool_strings"], a["ngram_counts"]
-    places: dict[tuple[str, ...], int] = {}
-    order = iter(a["ngram_indexes"])
-    for n, first in enumerate(starts, 1):
-        last = starts[n] if n < len(starts) else len(pool)
-        for begin in range(first, last, n):
-            places[tuple(pool[begin : begin + n])] = next(order)
-    size = max(a["ngram_indexes"]) + 1
+    order = a["ngram_indexes"]
+    size = max(order) + 1
+    pool = pool_of(tuple(a["pool_strings"]), tuple(a["ngram_counts"]), tuple(order))
+    lengths = range(a["min_gram_length"], a["max_gram_length"] + 1)
     rows = x.reshape(1, -1) if x.ndim < 2 else x
-    counts = np.zeros((len(rows), size), np.float32)
-    for count, row in zip(counts, rows.tolist(), strict=True):
-        for gram in grams_of(row, a):
-            if (place := places.get(gram)) is not None:
-                count[place] += 1
+    counts = ngram_counts(pool, rows, lengths, a["max_skip_count"], size)
     weights = np.ones(size, np.float32)  # of places; the attribute has the pool's order
     if a.get("weights"):
-        weights[a["ngram_indexes"]] = a["weights"]
+        weights[order] = a["weights"]
     weighted = counts > 0 if a["mode"] == "IDF" else counts
     made = counts if a["mode"] == "TF" else weighted * weights
     return [made.astype(np.float32).reshape(*x.shape[:-1], size)]
-
-
-def grams_of(row: Sequence[str], a: Attributes) -> list[tuple[str, ...]]:
-    """The n-grams of a row; their elements stand equally far apart."""
-    found: list[tuple[str, ...]] = []
-    for n in range(a["min_gram_length"], a["max_gram_length"] + 1):
-        for distance in range(1, a["max_skip_count"] + 2 if n > 1 else 2):
-            reach = (n - 1) * distance
-            found += [
-                tuple(row[begin : begin + reach + 1 : distance])
-                for begin in range(len(row) - reach)
-            ]
-    return found
 
 
 def cast(a: Attributes, x: Array) -> list[Array]:

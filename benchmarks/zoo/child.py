@@ -1,0 +1,162 @@
+"""One export of the zoo, measured: `python -m benchmarks.zoo.child NAME`.
+
+The last line of stdout is what is known of it so far, as JSON; a line is written before
+whatever may end the process.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.zoo.entry import Array, Entry, Exported
+from benchmarks.zoo.zoo import entries
+
+THREADS = 2
+
+
+def memory(word: str) -> int:
+    """Of this process, in bytes.  word: VmRSS, or VmHWM for the most so far."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(x.split()[1]) * 1024 for x in lines if x.startswith(word))
+
+
+def main(name: str) -> None:
+    entry = next(x for x in entries() if x.name == name)
+    row: dict[str, Any] = {"name": name, "status": "not exported"}
+    with tempfile.TemporaryDirectory() as scratch:
+        for step in (export, runtime, compiled, compare, timed):
+            say(row)
+            if not step(row, entry, Path(scratch)):
+                break
+    say(row)
+
+
+def say(row: dict[str, Any]) -> None:
+    kept = {key: value for key, value in row.items() if not key.startswith("_")}
+    print(json.dumps(kept), flush=True)
+
+
+def export(row: dict[str, Any], entry: Entry, scratch: Path) -> bool:
+    try:
+        row["_exported"] = entry.make(scratch)
+    except Exception as error:  # noqa: BLE001 - exporters raise all there is
+        row["reason"] = first_line(error)
+        return False
+    row["status"] = "runtime crashes"
+    return True
+
+
+def runtime(row: dict[str, Any], entry: Entry, scratch: Path) -> bool:
+    """ONNX Runtime's own run; programs of PyTorch have none."""
+    from nanoloom.errors import Error
+    from nanoloom.inspect.peers import open_peer
+
+    found: Exported = row["_exported"]
+    row["status"] = "crashed"
+    if found.path.suffix == ".pt2":
+        return True
+    try:
+        row["_peer"] = open_peer("ort", found.path, found.feeds, THREADS)
+        row["_theirs"] = row["_peer"].run()
+    except Error as error:
+        row["status"], row["reason"] = "not run by ONNX Runtime", first_line(error)
+        return False
+    return True
+
+
+def compiled(row: dict[str, Any], entry: Entry, scratch: Path) -> bool:
+    import nanoloom
+    from nanoloom.cache import Cache
+
+    found: Exported = row["_exported"]
+    before = memory("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # the most so far begins anew
+    start = time.perf_counter()
+    try:
+        program = nanoloom.compile(
+            found.path, threads=THREADS, cache=Cache(scratch / "cache")
+        )
+        names = [x.name for x in program.inputs]
+        feeds = dict(zip(names, found.feeds.values(), strict=False))
+        row["_feeds"] = feeds if found.path.suffix == ".pt2" else found.feeds
+        row["_ours"] = program.run(row["_feeds"])
+    except nanoloom.Error as error:
+        row["status"], row["reason"] = "refused", first_line(error)
+        return False
+    row["cold"] = time.perf_counter() - start
+    row["memory"] = memory("VmHWM") - before
+    row["_program"] = program
+    return True
+
+
+def compare(row: dict[str, Any], entry: Entry, scratch: Path) -> bool:
+    """With ONNX Runtime within the bound of `nanoloom verify`, and with PyTorch."""
+    import nanoloom
+    from nanoloom.cli.model_inputs import Request
+    from nanoloom.cli.progress import Watch
+    from nanoloom.cli.verify import asked
+
+    found: Exported = row["_exported"]
+    files: dict[str, str] = {}
+    for place, (name, array) in enumerate(row["_feeds"].items()):
+        np.save(scratch / f"{place}.npy", array)
+        files[name] = str(scratch / f"{place}.npy")
+    request = Request(
+        found.path, {}, files, 0, THREADS, "f32", scratch / "cache", False
+    )
+    row["status"] = "not compared"
+    try:
+        with Watch() as watch:
+            _, verdict = asked(request, "ort", False, watch)
+    except nanoloom.Error as error:
+        row["reason"] = first_line(error)
+        return True
+    row["status"] = "right" if verdict.passed else "differs"
+    row["reason"] = next((x.reason for x in verdict.outputs if x.reason), "")
+    row["units"] = max((units(x.absolute, x.bound) for x in verdict.outputs), default=0)
+    ours, bounds = list(row["_ours"].values()), [x.bound for x in verdict.outputs]
+    if len(found.wanted) == len(ours):
+        gaps = [gap(a, b) for a, b in zip(ours, found.wanted, strict=True)]
+        row["torch units"] = max(map(units, gaps, bounds), default=0)
+    return True
+
+
+def gap(one: Array, other: Array) -> float:
+    if one.shape != other.shape:
+        return float("inf")
+    wide = abs(one.astype(np.float64) - other.astype(np.float64))
+    return float(np.nan_to_num(wide).max(initial=0))
+
+
+def units(difference: float, bound: float) -> float:
+    return difference / bound if bound else float(difference > 0) * 1e9
+
+
+def timed(row: dict[str, Any], entry: Entry, scratch: Path) -> bool:
+    """The peer's time divided by ours, medians of runs in turns."""
+    from nanoloom.inspect.timing import interleaved
+
+    peer = row.get("_peer")
+    if peer is None:
+        return True
+    program, feeds = row["_program"], row["_feeds"]
+    ours, theirs = interleaved([lambda: program.run(feeds), peer.run], 15)
+    row["ratio"] = theirs.median / ours.median
+    row["milliseconds"] = ours.median * 1e3
+    return True
+
+
+def first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return f"{type(error).__name__}: {lines[0]}"[:300]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

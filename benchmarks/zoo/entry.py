@@ -1,0 +1,39 @@
+"""What the zoo is made of: architectures, and files that exporters write of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Arrays = Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A model's file and inputs for it.  wanted: what its own framework gives."""
+
+    path: Path
+    feeds: Arrays
+    wanted: list[Array]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One export.  kind: the library it comes from; way: who wrote the file.
+
+    make: writes it into a folder.
+    """
+
+    kind: str
+    architecture: str
+    way: str
+    make: Callable[[Path], Exported]
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind}/{self.architecture}@{self.way}"

@@ -1,0 +1,127 @@
+"""docs/models.md: what became of each export of the zoo."""
+
+from __future__ import annotations
+
+import platform
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from statistics import geometric_mean
+from typing import Any
+
+Row = dict[str, Any]
+HEAD = """\
+# Models
+
+`make models` writes this page: architectures as their libraries and exporters write
+them, with seeded weights, each compiled and compared with ONNX Runtime.
+
+- When and where: {date}, {machine}, {threads} threads.
+- With what: {versions}.
+- Right: every output differs by less than `nanoloom verify` allows.
+- Units: the largest difference, divided by that bound.
+- Time ratio: ONNX Runtime's median time divided by nanoloom's, of runs in turns. Above
+  1, nanoloom is faster.
+- Cold: seconds to compile and run once, with nothing remembered.
+
+"""
+PACKAGES = (
+    "onnxruntime", "torch", "transformers", "timm", "scikit-learn", "lightgbm",
+    "xgboost-cpu", "skl2onnx",
+)  # fmt: skip
+OUTSIDE = ("not exported", "not run by ONNX Runtime", "runtime crashes")
+
+
+def cpu() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    names = [x.partition(":")[2].strip() for x in lines if x.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def versions() -> str:
+    found: list[str] = []
+    for name in PACKAGES:
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            continue
+    return ", ".join(found)
+
+
+def kind_of(row: Row) -> str:
+    return row["name"].partition("/")[0]
+
+
+def architecture_of(row: Row) -> str:
+    return row["name"].partition("@")[0]
+
+
+def summary(rows: Sequence[Row]) -> list[str]:
+    lines = [
+        "| library | architectures | exports | right | differ | refused | other "
+        "| outside |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for kind in [*dict.fromkeys(map(kind_of, rows)), ""]:
+        some = [row for row in rows if kind in ("", kind_of(row))]
+        count = Counter(row["status"] for row in some)
+        outside = sum(count[status] for status in OUTSIDE)
+        known = count["right"], count["differs"], count["refused"]
+        cells = [
+            kind or "all", len(set(map(architecture_of, some))), len(some), *known,
+            len(some) - sum(known) - outside, outside,
+        ]  # fmt: skip
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    return lines
+
+
+def cells(row: Row) -> str:
+    def number(key: str, form: str, scale: float = 1) -> str:
+        return format(row[key] * scale, form) if key in row else ""
+
+    parts = [
+        f"`{row['name'].partition('/')[2]}`", row["status"], number("units", ".2g"),
+        number("torch units", ".2g"), number("ratio", ".2f"), number("cold", ".1f"),
+        number("memory", ".0f", 1e-6),
+    ]  # fmt: skip
+    return f"| {' | '.join(parts)} |"
+
+
+def write(rows: Sequence[Row], total: int, path: Path) -> None:
+    """total: exports that there are, measured or not."""
+    head = HEAD.format(
+        date=datetime.now(UTC).date(), machine=cpu(), threads=2, versions=versions()
+    )
+    lines = [f"{len(rows)} of {total} exports are measured.", ""]
+    lines += [*summary(rows), ""]
+    ratios = [row["ratio"] for row in rows if "ratio" in row]
+    if ratios:
+        slower = sum(ratio < 0.95 for ratio in ratios)
+        lines += [
+            f"Of {len(ratios)} that were timed, {slower} are slower than ONNX Runtime "
+            f"by more than 5 %; the geometric mean of the ratios is "
+            f"{geometric_mean(ratios):.2f}.",
+            "",
+        ]
+    lines += ["`outside`: not exported, or not run by ONNX Runtime either.", ""]
+    lines += [
+        "## What is not right",
+        "",
+        "| export | status | reason |",
+        "|---|---|---|",
+    ]
+    for row in rows:
+        if row["status"] != "right":
+            reason = str(row.get("reason", "")).replace("|", "\\|").replace("`", "'")
+            lines.append(f"| `{row['name']}` | {row['status']} | {reason[:160]} |")
+    for kind in dict.fromkeys(map(kind_of, rows)):
+        lines += [
+            "", f"## {kind}", "",
+            "| export | status | units | units to PyTorch | time ratio | cold, s "
+            "| memory, MB |",
+            "|---|---|---|---|---|---|---|",
+        ]  # fmt: skip
+        lines += [cells(row) for row in rows if kind_of(row) == kind]
+    path.write_text(head + "\n".join(lines) + "\n")
