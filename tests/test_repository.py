@@ -92,11 +92,7 @@ MAY_ASK = {
 # (lines of a file, lines of a function)
 BUDGET, TEST_BUDGET = (300, 50), (400, 60)
 # MLIR's `ext` reads the types of a class's fields when the class is made.
-EVALUATED_ANNOTATIONS = {
-    "nanoloom/vector/dialect.py",
-    "nanoloom/vector/transform_fields.py",
-    "nanoloom/vector/transform_notes.py",
-}
+EVALUATED_ANNOTATIONS = {"nanoloom/vector/dialect.py"}
 
 VAGUE = re.compile(r"(^|_)(utils?|helpers?|misc|common|old|new)(_|$)")
 MACHINE_PATH = re.compile(r"(?<![\w.])/(?:root|home|work|Users|tmp|opt)/\w")

@@ -20,8 +20,6 @@ from nanoloom.errors import Error, InputError, public
 from nanoloom.interface.check_inputs import listing
 from nanoloom.interface.interface import Interface
 from nanoloom.model.source import Source, answer
-from nanoloom.options import CompileOptions
-from nanoloom.report import Report
 from nanoloom.runtime.bounded_cache import BoundedCache
 from nanoloom.runtime.variant import Variant
 
@@ -53,19 +51,9 @@ class HeldSource(Source):
 class ListProgram(Program):
     """What `compile` gives for such a model; saving and sessions are refused."""
 
-    def __init__(
-        self,
-        source: Source,
-        options: CompileOptions,
-        *,
-        threads: int,
-        dims: Mapping[str, object],
-        cache: Cache,
-        report: Report | None = None,
-    ) -> None:
-        self.options, self.source, self.threads = options, source, threads
-        self.cache, self.report = cache, report or Report()
-        self.inputs, self.outputs = source.interface(cache)
+    def _declare(self, source: Source, dims: Mapping[str, object]) -> None:
+        self.source = source
+        self.inputs, self.outputs = source.interface(self.cache)
         self.entries, self.dims, self.bounds = self.inputs, {}, {}
         self._given_dims = dict(dims)
         self._programs = BoundedCache[Key, Program](MOST_VARIANTS, 0, lambda *_: 0)

@@ -76,7 +76,7 @@ class Program(CallableProgram, Explainable):
     ) -> None:
         self.options = options
         self.threads, self.cache, self.report = threads, cache, report or Report()
-        self._declare(split_by_names(source, cache, dims), dims)
+        self._declare(source, dims)
         self.variants = BoundedCache[str, Variant](
             MOST_VARIANTS, MOST_BYTES, lambda _, variant: variant.instance.arena_bytes
         )
@@ -87,6 +87,7 @@ class Program(CallableProgram, Explainable):
 
     def _declare(self, source: Source, dims: Mapping[str, object]) -> None:
         """What depends on the names that dimensions have."""
+        source = split_by_names(source, self.cache, dims)
         self._last: Variant | None = None  # for arrays of the shapes of the last call
         self.source = source
         self.entries, self.outputs = source.interface(self.cache)

@@ -11,6 +11,7 @@ import ctypes
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NotRequired, TypedDict, Unpack
 
 import llvmlite.binding as llvm
 from llvmlite.binding import ffi
@@ -41,15 +42,18 @@ class CodeOptions:
 DEFAULT_OPTIONS = CodeOptions()
 
 
+class Machine(TypedDict):
+    """What the code generator must be told of a target."""
+
+    triple: str
+    cpu: str
+    features: NotRequired[str]
+    abi: NotRequired[str]
+    code_model: NotRequired[str]
+
+
 def emit(
-    llvm_ir: str,
-    *,
-    triple: str,
-    cpu: str,
-    features: str = "",
-    abi: str = "",
-    code_model: str = "default",
-    options: CodeOptions = DEFAULT_OPTIONS,
+    llvm_ir: str, *, options: CodeOptions = DEFAULT_OPTIONS, **machine: Unpack[Machine]
 ) -> bytes:
     """A relocatable, position-independent object of a module in LLVM 24's text.
 
@@ -57,29 +61,23 @@ def emit(
         Error: LLVM knows no such target.
         RuntimeError: the text is no valid module; a bug of nanoloom's.
     """
-    with wait_for_compiler():
-        machine = _machine(triple, cpu, features, abi, code_model, options.level)
-        return _emit(llvm_ir, triple, machine, options, is_object=True)
+    return _emit(llvm_ir, machine, options, is_object=True)
 
 
 def emit_assembly(
-    llvm_ir: str,
-    *,
+    llvm_ir: str, *, options: CodeOptions = DEFAULT_OPTIONS, **machine: Unpack[Machine]
+) -> str:
+    """The assembly text of what `emit` makes; raises the same."""
+    return _emit(llvm_ir, machine, options, is_object=False).decode()
+
+
+def _machine(
+    level: int,
     triple: str,
     cpu: str,
     features: str = "",
     abi: str = "",
     code_model: str = "default",
-    options: CodeOptions = DEFAULT_OPTIONS,
-) -> str:
-    """The assembly text of what `emit` makes; raises the same."""
-    with wait_for_compiler():
-        machine = _machine(triple, cpu, features, abi, code_model, options.level)
-        return _emit(llvm_ir, triple, machine, options, is_object=False).decode()
-
-
-def _machine(
-    triple: str, cpu: str, features: str, abi: str, code_model: str, level: int
 ) -> llvm.TargetMachine:
     initialize()
     try:
@@ -98,27 +96,24 @@ def _machine(
 
 
 def _emit(
-    llvm_ir: str,
-    triple: str,
-    machine: llvm.TargetMachine,
-    options: CodeOptions,
-    *,
-    is_object: bool,
+    llvm_ir: str, given: Machine, options: CodeOptions, *, is_object: bool
 ) -> bytes:
-    with (
-        llvm.create_context() as context,
-        llvm.parse_assembly(to_llvm22(llvm_ir), context) as module,
-    ):
-        module.triple = triple
-        module.data_layout = str(machine.target_data)
-        module.verify()
-        _optimize(module, machine, options)
-        text = _mended(module, machine)
-        if text is None:
-            return _generate(module, machine, is_object)
-        with llvm.parse_assembly(text, context) as mended:
-            mended.verify()
-            return _generate(mended, machine, is_object)
+    with wait_for_compiler():
+        machine = _machine(options.level, **given)
+        with (
+            llvm.create_context() as context,
+            llvm.parse_assembly(to_llvm22(llvm_ir), context) as module,
+        ):
+            module.triple = given["triple"]
+            module.data_layout = str(machine.target_data)
+            module.verify()
+            _optimize(module, machine, options)
+            text = _mended(module, machine)
+            if text is None:
+                return _generate(module, machine, is_object)
+            with llvm.parse_assembly(text, context) as mended:
+                mended.verify()
+                return _generate(mended, machine, is_object)
 
 
 def _mended(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> str | None:

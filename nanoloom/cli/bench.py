@@ -18,7 +18,7 @@ from nanoloom.cli.bench_table import (
     show,
 )
 from nanoloom.cli.failures import DONE, say
-from nanoloom.cli.lowering_options import AS_IT_IS, Lowering, with_lowering
+from nanoloom.cli.request import Request, with_options
 
 if TYPE_CHECKING:
     from nanoloom.api.program import Program
@@ -53,52 +53,29 @@ Plot = Annotated[
 ]
 
 
-@with_lowering
+@with_options("emulate")
 def bench(
-    model: words.Model,
+    request: Request,
     against: Against = "ort,openvino",
-    threads: words.Threads = None,
-    precision: words.Precision = "f32",
-    unchecked: words.Unchecked = False,
-    exact_conv: words.ExactConv = False,
-    lowering: Lowering = AS_IT_IS,
     repeat: Repeat = None,
-    inputs: words.Inputs = None,
-    dims: words.Sizes = None,
-    seed: words.Seed = 0,
     json: words.Json = False,
     plot: Plot = None,
-    cache: words.CacheFolder = None,
-    no_cache: words.NoCache = False,
     debug: words.Debug = False,
 ) -> int:
     """Time a model beside its peers, in turns, with the machine's peak measured too."""
     del debug
-    from nanoloom.cli.model_inputs import Request, inputs_for, open_program
+    from nanoloom.cli.model_inputs import inputs_for, open_program
     from nanoloom.cli.progress import Watch
 
     kinds = peers_named(against)
-    request = Request(
-        model,
-        words.sizes(dims),
-        words.pairs(inputs, "--input", "NAME=FILE.npy"),
-        seed,
-        threads,
-        words.known_precision(precision),
-        cache,
-        no_cache,
-        unchecked,
-        exact_conv=exact_conv,
-        lowering=lowering,
-    )
     check_plot(plot)
     with Watch() as watch:
         program = open_program(request, watch)
         given = inputs_for(program, request)
-        board = race(program, model, given.arrays, kinds, repeat, watch)
+        board = race(program, request.model, given.arrays, kinds, repeat, watch)
     if plot is not None:
         draw(board, plot)
-    tell(board, given.random, seed, json=json)
+    tell(board, given.random, request.seed, json=json)
     return DONE
 
 

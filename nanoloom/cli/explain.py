@@ -12,10 +12,9 @@ from nanoloom.cli import options as words
 from nanoloom.cli.bench import Repeat
 from nanoloom.cli.compile import TargetName
 from nanoloom.cli.failures import DONE, say
-from nanoloom.cli.lowering_options import AS_IT_IS, Lowering, with_lowering
+from nanoloom.cli.request import Request, with_options
 
 if TYPE_CHECKING:
-    from nanoloom.cli.model_inputs import Request
     from nanoloom.explain.report import Explanation
 
 EXAMPLE = "Example: nanoloom explain model.onnx --layer Conv_0"
@@ -49,25 +48,15 @@ Page = Annotated[
 ]
 
 
-@with_lowering
+@with_options("emulate", model=Explained)
 def explain(
-    model: Explained,
+    request: Request,
     other: Other = None,
     layer: Layer = "",
-    inputs: words.Inputs = None,
-    dims: words.Sizes = None,
     target: TargetName = None,
-    threads: words.Threads = None,
-    precision: words.Precision = "f32",
-    unchecked: words.Unchecked = False,
-    exact_conv: words.ExactConv = False,
-    lowering: Lowering = AS_IT_IS,
     repeat: Repeat = None,
     out: Page = None,
-    seed: words.Seed = 0,
     json: words.Json = False,
-    cache: words.CacheFolder = None,
-    no_cache: words.NoCache = False,
     debug: words.Debug = False,
 ) -> int:
     """Say what became of a model: its kernels, how fast they are and why.
@@ -75,22 +64,7 @@ def explain(
     With --target nothing is measured.
     """
     del debug
-    from nanoloom.cli.model_inputs import Request
-
-    request = Request(
-        model,
-        words.sizes(dims),
-        words.pairs(inputs, "--input", "NAME=FILE.npy"),
-        seed,
-        threads,
-        words.known_precision(precision),
-        cache,
-        no_cache,
-        unchecked,
-        exact_conv=exact_conv,
-        lowering=lowering,
-        target=target,
-    )
+    request = replace(request, target=target)
     check_page(out, other)
     if other is not None:
         compare(request, replace(request, model=other), layer, repeat, json=json)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -102,13 +102,27 @@ def with_lowering(verb: Callable[..., int]) -> Callable[..., int]:
         made = Lowering(**own, given=said)  # type: ignore[arg-type]
         return verb(**given, **{ARGUMENT: made})
 
+    kinds = {name: (kind, getattr(AS_IT_IS, name, None))
+             for name, kind in (OWN | BESIDE).items()}  # fmt: skip
+    return declared(typed, verb, ARGUMENT, kinds)
+
+
+def declared(
+    typed: Callable[..., int],
+    verb: Callable[..., int],
+    argument: str,
+    options: Mapping[str, tuple[Any, object]],
+) -> Callable[..., int]:
+    """`typed` with a verb's arguments, and options in the place of one of them.
+
+    options: their types and defaults.
+    """
     parameters: list[inspect.Parameter] = []
     for each in inspect.signature(verb, eval_str=True).parameters.values():
-        if each.name != ARGUMENT:
+        if each.name != argument:
             parameters.append(each)
             continue
-        for name, kind in (OWN | BESIDE).items():
-            default = getattr(AS_IT_IS, name, None)
+        for name, (kind, default) in options.items():
             parameters.append(each.replace(name=name, default=default, annotation=kind))
     signature = inspect.Signature(parameters, return_annotation=int)
     typed.__signature__ = signature  # type: ignore[attr-defined]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nanoloom.cli import session
@@ -14,36 +13,11 @@ if TYPE_CHECKING:
     from nanoloom.api.program import Program
     from nanoloom.cli.arrays import Array
     from nanoloom.cli.emulation import Emulation
-    from nanoloom.cli.lowering_options import Lowering
     from nanoloom.cli.progress import Watch
+    from nanoloom.cli.request import Request
     from nanoloom.interface.interface import Interface
-    from nanoloom.options import Precision
-    from nanoloom.runtime.emulation import Machine
 
 Size = int | tuple[int, int]
-
-
-@dataclass(frozen=True)
-class Request:
-    """The options that these verbs share.
-
-    dims: `--dim`, numbers and pairs of bounds.  files: `--input`, a file a name.
-    unused: `--no-cache`.  machine: `--emulate`.
-    """
-
-    model: Path
-    dims: Mapping[str, Size]
-    files: Mapping[str, str]
-    seed: int
-    threads: int | None
-    precision: Precision
-    cache: Path | None
-    unused: bool
-    unchecked: bool = False
-    machine: Machine | None = None
-    exact_conv: bool = False
-    lowering: Lowering | None = None
-    target: str | None = None  # of another CPU, which does not run here
 
 
 @dataclass(frozen=True)
@@ -56,8 +30,8 @@ class Inputs:
 
 def open_program(request: Request, watch: Watch) -> Program:
     """The model, read but not compiled."""
-    store = session.open_cache(request.cache, request.unused)
-    machine = request.machine
+    store = session.open_cache(request.cache, request.no_cache)
+    machine = request.emulate
     with watch.waiting("start"):
         named = session.target_named(request.target, store)
         target = machine.target if machine else named
@@ -85,7 +59,7 @@ def inputs_for(program: Program | Loaded | Emulation, request: Request) -> Input
     """
     from nanoloom.cli.arrays import load_inputs
 
-    given = load_inputs(request.files, program.inputs)
+    given = load_inputs(request.inputs, program.inputs)
     return with_defaults(program.inputs, given, request.dims, request.seed)
 
 

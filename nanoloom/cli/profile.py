@@ -12,10 +12,9 @@ from nanoloom.cli import options as words
 from nanoloom.cli import profile_files as files
 from nanoloom.cli.bench import Repeat
 from nanoloom.cli.failures import DONE, say
-from nanoloom.cli.lowering_options import AS_IT_IS, Lowering, with_lowering
+from nanoloom.cli.request import Request, with_options
 
 if TYPE_CHECKING:
-    from nanoloom.cli.model_inputs import Request
     from nanoloom.explain.profile import Layer, Profile
     from nanoloom.explain.report import Explanation
 
@@ -27,49 +26,24 @@ Every = Annotated[
 ]
 
 
-@with_lowering
+@with_options("emulate")
 def profile(
-    model: words.Model,
-    inputs: words.Inputs = None,
-    dims: words.Sizes = None,
-    threads: words.Threads = None,
-    precision: words.Precision = "f32",
-    unchecked: words.Unchecked = False,
-    exact_conv: words.ExactConv = False,
-    lowering: Lowering = AS_IT_IS,
+    request: Request,
     repeat: Repeat = None,
     every: Every = False,
     trace: files.Trace = None,
     html: files.Html = None,
     overlay: files.Overlay = None,
     annotate: files.Annotate = None,
-    seed: words.Seed = 0,
     json: words.Json = False,
-    cache: words.CacheFolder = None,
-    no_cache: words.NoCache = False,
     debug: words.Debug = False,
 ) -> int:
     """Time every layer of a model, and say what it computes and moves."""
     del debug
-    from nanoloom.cli.model_inputs import Request
-
-    request = Request(
-        model,
-        words.sizes(dims),
-        words.pairs(inputs, "--input", "NAME=FILE.npy"),
-        seed,
-        threads,
-        words.known_precision(precision),
-        cache,
-        no_cache,
-        unchecked,
-        exact_conv=exact_conv,
-        lowering=lowering,
-    )
     wanted = files.ProfileFiles(trace, html, overlay, annotate)
-    wanted.check(model)
+    wanted.check(request.model)
     found, random = measure(request, repeat, wanted)
-    tell(found, random, seed, every=every, json=json)
+    tell(found, random, request.seed, every=every, json=json)
     return DONE
 
 

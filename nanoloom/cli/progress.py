@@ -7,7 +7,6 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from nanoloom.report import Report
@@ -78,12 +77,7 @@ class Watch(Report):
         self._timer.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.whole = time.perf_counter() - self._started
         self.stop()
 

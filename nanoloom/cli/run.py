@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nanoloom.cli import options as words
-from nanoloom.cli.emulation import Emulate, Emulation, machine_named
+from nanoloom.cli.emulation import Emulation
 from nanoloom.cli.failures import DONE, say
-from nanoloom.cli.lowering_options import AS_IT_IS, Lowering, with_lowering
+from nanoloom.cli.lowering_options import AS_IT_IS
+from nanoloom.cli.request import Request, with_options
 
 if TYPE_CHECKING:
     from nanoloom.api.loaded import Loaded
     from nanoloom.api.program import Program
     from nanoloom.cli.arrays import Array, Destinations
-    from nanoloom.cli.model_inputs import Inputs, Request
+    from nanoloom.cli.model_inputs import Inputs
     from nanoloom.cli.progress import Watch
 
 EXAMPLE = "Example: nanoloom run bert.onnx -d batch=1 -i ids=ids.npy -o results/"
@@ -54,53 +55,28 @@ class Ran:
     taken: Mapping[str, float]
 
 
-@with_lowering
+@with_options(model=Model)
 def run(
-    model: Model,
-    inputs: words.Inputs = None,
+    request: Request,
     outputs: Outputs = None,
-    dims: words.Sizes = None,
-    threads: words.Threads = None,
-    precision: words.Precision = "f32",
-    unchecked: words.Unchecked = False,
-    exact_conv: words.ExactConv = False,
-    lowering: Lowering = AS_IT_IS,
-    emulate: Emulate = None,
-    seed: words.Seed = 0,
     json: words.Json = False,
-    cache: words.CacheFolder = None,
-    no_cache: words.NoCache = False,
     time_report: words.TimeReport = False,
     debug: words.Debug = False,
 ) -> int:
     """Run a model once, compiling what is not compiled yet, and say what comes out."""
     del debug
     from nanoloom.cli.arrays import Destinations
-    from nanoloom.cli.model_inputs import Request, inputs_for
+    from nanoloom.cli.model_inputs import inputs_for
     from nanoloom.cli.progress import Watch
     from nanoloom.cli.times import show_times
 
-    request = Request(
-        model,
-        words.sizes(dims),
-        words.pairs(inputs, "--input", "NAME=FILE.npy"),
-        seed,
-        threads,
-        words.known_precision(precision),
-        cache,
-        no_cache,
-        unchecked,
-        machine_named(emulate),
-        exact_conv,
-        lowering,
-    )
     with Watch() as watch:
         program = opened(request, watch)
         given = inputs_for(program, request)
         destinations = Destinations.of(outputs, [x.name for x in program.outputs])
         ran = once(program, given, watch)
     destinations.write(ran.outputs)
-    tell(ran, destinations, seed, thread_count(program) if json else None)
+    tell(ran, destinations, request.seed, thread_count(program) if json else None)
     if time_report:
         show_times(watch)
     return DONE
@@ -123,10 +99,10 @@ def opened(request: Request, watch: Watch) -> Program | Loaded | Emulation:
 
     if not session.is_library(request.model):
         program = model_inputs.open_program(request, watch)
-        if request.machine is None:
+        if request.emulate is None:
             return program
-        return Emulation(program, request.machine, watch)
-    if request.machine is not None:
+        return Emulation(program, request.emulate, watch)
+    if request.emulate is not None:
         reason = "a model is emulated, not a compiled library"
         raise typer.BadParameter(reason, param_hint="--emulate")
     if request.unchecked:

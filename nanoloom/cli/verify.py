@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nanoloom.cli import options as words
-from nanoloom.cli.emulation import Emulate, Emulation, machine_named
+from nanoloom.cli.emulation import Emulation
 from nanoloom.cli.failures import AT_FAULT, DONE, say
+from nanoloom.cli.request import Request, with_options
 
 if TYPE_CHECKING:
     import onnx_ir
 
     from nanoloom.api.program import Program
     from nanoloom.cli.arrays import Array
-    from nanoloom.cli.model_inputs import Inputs, Request
+    from nanoloom.cli.model_inputs import Inputs
     from nanoloom.cli.progress import Watch
     from nanoloom.inspect.differences import Difference
     from nanoloom.inspect.layer_differences import Layer, Ours
@@ -69,45 +70,23 @@ class Verdict:
         return self.first is None and all(x.passed for x in self.outputs)
 
 
+@with_options("precision", "lowering")
 def verify(
-    model: words.Model,
+    request: Request,
     against: Against = "ort",
     per_layer: PerLayer = False,
-    inputs: words.Inputs = None,
-    dims: words.Sizes = None,
-    seed: words.Seed = 0,
-    threads: words.Threads = None,
-    unchecked: words.Unchecked = False,
-    exact_conv: words.ExactConv = False,
-    emulate: Emulate = None,
     json: words.Json = False,
-    cache: words.CacheFolder = None,
-    no_cache: words.NoCache = False,
     debug: words.Debug = False,
 ) -> int:
     """Compare the results with another implementation's, against a derived bound."""
     del debug
     from nanoloom.cli.arrays import as_json
-    from nanoloom.cli.model_inputs import Request
     from nanoloom.cli.progress import Watch
 
     if against not in KINDS:
         reason = f"{against} is none of {', '.join(KINDS)}"
         raise typer.BadParameter(reason, param_hint="--against")
-    request = Request(
-        model,
-        words.sizes(dims),
-        words.pairs(inputs, "--input", "NAME=FILE.npy"),
-        seed,
-        threads,
-        "f32",
-        cache,
-        no_cache,
-        unchecked,
-        machine_named(emulate),
-        exact_conv,
-    )
-    if per_layer and request.machine:
+    if per_layer and request.emulate:
         reason = "layers are compared on this machine only"
         raise typer.BadParameter(reason, param_hint="--per-layer")
     with Watch() as watch:
@@ -196,7 +175,7 @@ def compare_outputs(question: Question) -> list[Difference]:
 
 def called(question: Question) -> Program | Emulation:
     """The model on this machine, or on the emulated one."""
-    program, machine = question.program, question.request.machine
+    program, machine = question.program, question.request.emulate
     return Emulation(program, machine, question.watch) if machine else program
 
 

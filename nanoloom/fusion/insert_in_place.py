@@ -26,6 +26,7 @@ from nanoloom.ir.linalg_query import (
 from nanoloom.ir.mlir import ir, named, tensor
 from nanoloom.ir.regrouped_axes import COLLAPSE, drops_ones, groups_of, joins_axes
 from nanoloom.linalg.builder.pointwise import itself, pointwise
+from nanoloom.linalg.builder.tensor_slices import inserted, sliced
 
 PART = "nanoloom.part"  # on an insertion
 INSERT = "tensor.insert_slice"
@@ -96,9 +97,7 @@ class Insertion:
         groups = groups_of(shape, self.sizes)
         sizes = [prod(shape[d] for d in group) for group in groups]
         image = ir.RankedTensorType.get(sizes, ir.RankedTensorType(kind).element_type)
-        block = tensor.ExtractSliceOp(
-            image, whole, [], [], [], list(self.offsets), list(self.sizes), self.ones
-        ).result
+        block = sliced(whole, self.offsets, self.sizes, shape=sizes)
         if image == kind:
             return block
         return tensor.ExpandShapeOp(kind, block, groups, [], list(shape)).result
@@ -111,9 +110,7 @@ class Insertion:
         image = ir.RankedTensorType.get(sizes, kind.element_type)
         if image != kind:
             value = tensor.CollapseShapeOp(image, value, groups).result
-        return tensor.InsertSliceOp(
-            value, whole, [], [], [], list(self.offsets), list(self.sizes), self.ones
-        ).result
+        return inserted(value, whole, self.offsets, self.sizes)
 
     @property
     def ones(self) -> list[int]:

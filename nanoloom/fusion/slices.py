@@ -17,6 +17,7 @@ from nanoloom.fusion.insert_in_place import reads_in_place
 from nanoloom.ir.linalg_query import Op, are_in_place, maps
 from nanoloom.ir.mlir import ir, named, run_pipeline, tensor
 from nanoloom.ir.regrouped_axes import matched
+from nanoloom.linalg.builder.tensor_slices import sliced
 
 EXPAND, SLICE = "tensor.expand_shape", "tensor.extract_slice"
 
@@ -79,11 +80,9 @@ def read_with_all_axes(cut: Op) -> None:
     """Let readers have the only place of an axis that a slice drops."""
     source, (result,) = cut.operation.operands[0], cut.operation.results
     sizes, alone = static(cut, "sizes"), dropped(cut)
-    element = ir.RankedTensorType(source.type).element_type
     with ir.InsertionPoint(cut), cut.operation.location:
-        words = (static(cut, word) for word in ("offsets", "sizes", "strides"))
-        shape = ir.RankedTensorType.get(sizes, element)
-        made = tensor.extract_slice(shape, source, [], [], [], *words)
+        begin, steps = static(cut, "offsets"), static(cut, "strides")
+        made = sliced(source, begin, sizes, steps=steps)
     for use in list(result.uses):
         reader, number = use.owner.opview, use.operand_number
         ways = maps(reader)
@@ -122,9 +121,7 @@ def of_as_many_axes(cut: Op) -> ir.Value | None:
     offsets, strides = words
     with ir.InsertionPoint(cut), cut.operation.location:
         flat = tensor.CollapseShapeOp(narrow, source, groups)
-        return tensor.ExtractSliceOp(
-            result.type, flat, [], [], [], offsets, list(shape), strides
-        ).result
+        return sliced(flat.result, offsets, shape, steps=strides)
 
 
 def is_plain(cut: Op) -> bool:
@@ -160,9 +157,7 @@ def expanded(op: Op, cut: Op) -> ir.Value | None:
             [],
             extents,
         )
-        return tensor.ExtractSliceOp(
-            result.type, wide, [], [], [], begins, list(shape), [1] * len(shape)
-        ).result
+        return sliced(wide.result, begins, shape)
 
 
 def static(cut: Op, word: str) -> list[int]:

@@ -265,6 +265,11 @@ def applied(
     return arith.remsi(left, right), 0
 
 
+def as_index(number: int | ir.Value) -> ir.Value:
+    """A number as a value."""
+    return index(number) if isinstance(number, int) else number
+
+
 def function_around(op: ir.OpView) -> ir.Operation:
     """The function that an operation is in."""
     function = op.operation

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from nanoloom.ir.mlir import ir, named
-from nanoloom.vector.software_pipelining import ROLLED
+from nanoloom.vector.emit_loops import ROLLED
 
 LOOP, ANNOTATION = "scf.for", "loop_annotation"
 PRODUCTS, PRODUCT = "llvm.call_intrinsic", "llvm.x86.tdp"

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from nanoloom.ir.mlir import ir, linalg, named, tensor
+from nanoloom.linalg.builder.tensor_slices import inserted
 
 DYNAMIC = ir.ShapedType.get_dynamic_size()
 
@@ -25,11 +26,8 @@ def write_out_pads(module: ir.Module) -> None:
         with ir.InsertionPoint(op), op.operation.location:
             empty = tensor.empty(outer.shape, outer.element_type)
             filled = linalg.fill(number, outs=[empty])
-            ones = [1] * inner.rank
-            made = tensor.InsertSliceOp(
-                source, filled, [], [], [], low, list(inner.shape), ones
-            )
-        result.replace_all_uses_with(made.result)
+            made = inserted(source, filled, low, inner.shape)
+        result.replace_all_uses_with(made)
         op.operation.erase()
 
 

@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Sequence
 from math import prod
 from pathlib import Path
-from types import TracebackType
 from typing import TypeAlias
 from weakref import WeakSet
 
@@ -246,12 +245,7 @@ class Instance:
     def __enter__(self) -> Instance:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __del__(self) -> None:

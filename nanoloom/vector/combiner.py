@@ -9,7 +9,7 @@ from nanoloom.errors import Error
 from nanoloom.ir.mlir import arith, ir, vector
 from nanoloom.nest.reduction import KINDS
 from nanoloom.vector.scalable_lane_reduction import reduce_lanes
-from nanoloom.vector.widths import is_scalable
+from nanoloom.vector.widths import filled, is_scalable
 
 # select(x > sofar, x, sofar): the larger one, NaN left out.  One instruction, where a
 # maximum that keeps NaN takes three or more.
@@ -88,7 +88,7 @@ def bits_of(lanes: ir.Value) -> ir.Value:
 def all_bits(every: Sequence[ir.Value]) -> ir.Value:
     """A vector of such numbers: conditions of all, then their bits at once."""
     kind = ir.VectorType(every[0].type)
-    zeros = vector.broadcast(kind, arith.constant(kind.element_type, 0))
+    zeros = filled(kind, 0)
     holds = [arith.cmpi(arith.CmpIPredicate.ne, lanes, zeros) for lanes in every]
     while len(holds) > 1:
         count = 2 * ir.VectorType(holds[0].type).shape[0]

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 
 from nanoloom.ir.mlir import arith, ir, named, vector
 from nanoloom.target.facts import Target
+from nanoloom.vector.widths import element_of, filled, with_element
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def replace_casts(module: ir.Module, pairs: set[tuple[str, str]]) -> None:
     """Replace every conversion between two of these types, of vectors, too."""
     for op in named(module, *CONVERSIONS):
         (x,), result = op.operation.operands, op.operation.results[0]
-        pair = str(element(x.type)), str(element(result.type))
+        pair = str(element_of(x.type)), str(element_of(result.type))
         if pair not in pairs:
             continue
         given, wanted = (FORMATS[name] for name in pair)
@@ -123,7 +124,7 @@ class Bits:
         return as_type(self.integers(form), value)
 
     def integers(self, form: FloatFormat) -> ir.Type:
-        return like(self.kind, ir.IntegerType.get_signless(form.bits))
+        return with_element(self.kind, ir.IntegerType.get_signless(form.bits))
 
 
 def widened(cast: Bits, x: ir.Value) -> ir.Value:
@@ -132,18 +133,18 @@ def widened(cast: Bits, x: ir.Value) -> ir.Value:
     wide, behind = cast.integers(wanted), wanted.bits - given.bits
     bits = arith.extui(wide, cast.of(given, x))
     if given.exponent == wanted.exponent:
-        return arith.shli(bits, every(wide, behind))
-    floats = like(cast.kind, ir.Type.parse(wanted.name))
-    magnitude = arith.andi(bits, every(wide, given.magnitude))
-    sign = arith.shli(arith.xori(bits, magnitude), every(wide, behind))
-    digits = every(wide, wanted.mantissa - given.mantissa)
+        return arith.shli(bits, filled(wide, behind))
+    floats = with_element(cast.kind, ir.Type.parse(wanted.name))
+    magnitude = arith.andi(bits, filled(wide, given.magnitude))
+    sign = arith.shli(arith.xori(bits, magnitude), filled(wide, behind))
+    digits = filled(wide, wanted.mantissa - given.mantissa)
     small = as_type(floats, arith.shli(magnitude, digits))
-    raised = every(floats, 2.0 ** (wanted.bias - given.bias))
+    raised = filled(floats, 2.0 ** (wanted.bias - given.bias))
     number = as_type(wide, arith.mulf(small, raised))
     special = arith.cmpi(
-        arith.CmpIPredicate.sgt, magnitude, every(wide, given.infinity - 1)
+        arith.CmpIPredicate.sgt, magnitude, filled(wide, given.infinity - 1)
     )
-    ones = arith.select(special, every(wide, wanted.infinity), every(wide, 0))
+    ones = arith.select(special, filled(wide, wanted.infinity), filled(wide, 0))
     return arith.ori(arith.ori(number, sign), ones)
 
 
@@ -156,9 +157,9 @@ def narrowed(cast: Bits, x: ir.Value) -> ir.Value:
         return arith.trunci(narrow, rebiased(cast, x, bits, digits, quiet))
     near = to_even(bits, digits)
     nan = arith.cmpf(arith.CmpFPredicate.UNO, x, x)
-    kept = arith.ori(bits, every(bits.type, quiet << digits))
+    kept = arith.ori(bits, filled(bits.type, quiet << digits))
     chosen = arith.select(nan, kept, near)
-    return arith.trunci(narrow, arith.shrui(chosen, every(bits.type, digits)))
+    return arith.trunci(narrow, arith.shrui(chosen, filled(bits.type, digits)))
 
 
 def rebiased(
@@ -166,38 +167,32 @@ def rebiased(
 ) -> ir.Value:
     """Narrow numbers' bits in lanes of the wide ones', where exponents are fewer."""
     given, wanted, wide = cast.given, cast.wanted, bits.type
-    magnitude = arith.andi(bits, every(wide, given.magnitude))
-    behind = every(wide, given.bits - wanted.bits)
+    magnitude = arith.andi(bits, filled(wide, given.magnitude))
+    behind = filled(wide, given.bits - wanted.bits)
     sign = arith.shrui(arith.xori(bits, magnitude), behind)
-    below = arith.minsi(magnitude, every(wide, given.power(wanted.bias + 1)))
+    below = arith.minsi(magnitude, filled(wide, given.power(wanted.bias + 1)))
     lowered = (given.bias - wanted.bias) << given.mantissa
-    normal = arith.shrui(to_even(below, digits, lowered), every(wide, digits))
+    normal = arith.shrui(to_even(below, digits, lowered), filled(wide, digits))
     step = digits + 1 - wanted.bias
-    steps = arith.addf(as_type(x.type, magnitude), every(x.type, 2.0**step))
-    small = arith.subi(as_type(wide, steps), every(wide, given.power(step)))
+    steps = arith.addf(as_type(x.type, magnitude), filled(x.type, 2.0**step))
+    small = arith.subi(as_type(wide, steps), filled(wide, given.power(step)))
     less, greater = arith.CmpIPredicate.slt, arith.CmpIPredicate.sgt
-    least = every(wide, given.power(1 - wanted.bias))
+    least = filled(wide, given.power(1 - wanted.bias))
     near = arith.select(arith.cmpi(less, magnitude, least), small, normal)
     kept = arith.andi(
-        arith.shrui(magnitude, every(wide, digits)), every(wide, wanted.magnitude)
+        arith.shrui(magnitude, filled(wide, digits)), filled(wide, wanted.magnitude)
     )
-    nan = arith.cmpi(greater, magnitude, every(wide, given.infinity))
-    chosen = arith.select(nan, arith.ori(kept, every(wide, quiet)), near)
+    nan = arith.cmpi(greater, magnitude, filled(wide, given.infinity))
+    chosen = arith.select(nan, arith.ori(kept, filled(wide, quiet)), near)
     return arith.ori(chosen, sign)
 
 
 def to_even(bits: ir.Value, digits: int, less: int = 0) -> ir.Value:
     """Bits with half of their last digits added, less a tie's where it is odd."""
     kind = bits.type
-    odd = arith.andi(arith.shrui(bits, every(kind, digits)), every(kind, 1))
+    odd = arith.andi(arith.shrui(bits, filled(kind, digits)), filled(kind, 1))
     half = (1 << digits - 1) - 1
-    return arith.addi(bits, arith.addi(odd, every(kind, half - less)))
-
-
-def every(kind: ir.Type, number: float) -> ir.Value:
-    """A number, or a vector of nothing else."""
-    one = arith.constant(element(kind), number)
-    return vector.broadcast(kind, one) if isinstance(kind, ir.VectorType) else one
+    return arith.addi(bits, arith.addi(odd, filled(kind, half - less)))
 
 
 def as_type(kind: ir.Type, value: ir.Value) -> ir.Value:
@@ -205,14 +200,3 @@ def as_type(kind: ir.Type, value: ir.Value) -> ir.Value:
     if isinstance(kind, ir.VectorType) and kind.rank:
         return vector.bitcast(kind, value)
     return arith.bitcast(kind, value)
-
-
-def element(kind: ir.Type) -> ir.Type:
-    return kind.element_type if isinstance(kind, ir.VectorType) else kind
-
-
-def like(kind: ir.Type, made: ir.Type) -> ir.Type:
-    """A scalar, or a vector of the same shape."""
-    if not isinstance(kind, ir.VectorType):
-        return made
-    return ir.VectorType.get(kind.shape, made, scalable=kind.scalable_dims)

@@ -15,17 +15,18 @@ from nanoloom.ir.access import (
     Operand,
     add,
     apply,
+    as_index,
     divide,
     index,
     multiply,
     parts,
     written,
 )
-from nanoloom.ir.mlir import arith, ir, vector
+from nanoloom.ir.mlir import ir, vector
 from nanoloom.nest.extent import Lanes
 from nanoloom.vector.nanokernel.k_groups import interleaved_panel
 from nanoloom.vector.tile_points import Point
-from nanoloom.vector.widths import as_index, elements, vector_type
+from nanoloom.vector.widths import elements, filled, vector_type
 
 if TYPE_CHECKING:
     from nanoloom.vector.register_tile import RegisterTile
@@ -77,7 +78,7 @@ class GroupedRows:
         for number in range(count):
             at = [*lead, row, add(column, as_index(elements(lanes, number)))]
             if masks:
-                rest = zeros(self.kind)
+                rest = filled(self.kind, 0)
                 yield vector.maskedload(self.kind, buffer, at, masks[number], rest)
             else:
                 yield vector.load(self.kind, buffer, at)
@@ -104,8 +105,3 @@ def group_number(step: ir.Value, group: int) -> ir.Value:
     if more % group:
         return divide(step, index(group))
     return add(divide(base, index(group)), index(more // group))
-
-
-def zeros(kind: ir.VectorType) -> ir.Value:
-    number = 0.0 if isinstance(kind.element_type, ir.FloatType) else 0
-    return vector.broadcast(kind, arith.constant(kind.element_type, number))

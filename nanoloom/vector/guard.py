@@ -9,10 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Flag, auto
 
-from nanoloom.ir.access import add, constant_of, difference, divide, index
+from nanoloom.ir.access import add, as_index, constant_of, difference, divide, index
 from nanoloom.ir.mlir import arith, ir
 from nanoloom.nest.guard import steps_before
-from nanoloom.vector.widths import as_index
 
 Bounds = tuple[ir.Value, ir.Value]  # the first step, and the one behind the last
 

@@ -20,7 +20,7 @@ from nanoloom.vector.lane_values import Vector
 from nanoloom.vector.nanokernel.instructions import emit_with, in_lanes, word_of
 from nanoloom.vector.tile_points import Point
 from nanoloom.vector.value_cache import ValueCache
-from nanoloom.vector.widths import vector_type
+from nanoloom.vector.widths import filled, vector_type
 
 if TYPE_CHECKING:
     from nanoloom.vector.register_tile import RegisterTile
@@ -106,10 +106,3 @@ def beside(one: ir.Value, other: ir.Value) -> ir.Value:
     wide = vector_type(Lanes(2, scalable=True), ir.IntegerType.get_signless(bits))
     both = vector.interleave(*(vector.bitcast(wide, x) for x in (one, other)))
     return vector.bitcast(kind, vector.scalable_extract(wide, both, 0))
-
-
-def filled(kind: ir.Type, number: int) -> ir.Value:
-    """A vector of one number."""
-    element = ir.VectorType(kind).element_type
-    value = float(number) if isinstance(element, ir.FloatType) else number
-    return vector.broadcast(kind, arith.constant(element, value))

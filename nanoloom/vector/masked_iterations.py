@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from nanoloom.ir.access import add, constant_of, index
+from nanoloom.ir.access import add, as_index, constant_of, index
 from nanoloom.ir.mlir import arith, ir, llvm, scf, vector
 from nanoloom.nest.extent import Lanes
-from nanoloom.vector.widths import as_index, elements, vector_type
+from nanoloom.vector.emit_loops import emit_loop
+from nanoloom.vector.widths import elements, vector_type
 
 Masks: TypeAlias = list[ir.Value]  # of vectors side by side
 # Where a round begins, its masks, what is carried: what is carried on.
@@ -57,9 +58,8 @@ def under_masks(
 
     by_places: an instruction compares the lanes' places with the end (whilelo).
     """
-    loop = scf.ForOp(index(0), end, as_index(elements(lanes, count)), list(values))
-    with ir.InsertionPoint(loop.body):
-        at = loop.induction_variable
+
+    def inside(at: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
         begins = [add(at, as_index(elements(lanes, n))) for n in range(count)]
         if by_places:
             masks = [active(lanes, begin, end) for begin in begins]
@@ -67,8 +67,9 @@ def under_masks(
             masks = [counted(lanes, arith.subi(end, at))]
         else:
             masks = [first_lanes(lanes, arith.subi(end, begin)) for begin in begins]
-        scf.yield_(step(at, masks, list(loop.inner_iter_args)))
-    return list(loop.results)
+        return step(at, masks, carried)
+
+    return emit_loop((0, end), elements(lanes, count), values, inside)
 
 
 def active(lanes: Lanes, begin: ir.Value, end: ir.Value) -> ir.Value:

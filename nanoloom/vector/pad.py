@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 
 from nanoloom.errors import Error
 from nanoloom.ir.access import coefficient, index, offset_of
@@ -35,6 +34,7 @@ from nanoloom.vector.combiner import number_of
 from nanoloom.vector.extents import size
 from nanoloom.vector.nanokernel.tile.extents import dynamic_size, most_number
 from nanoloom.vector.reduction_init import fill_of
+from nanoloom.vector.subview import subview
 from nanoloom.vector.vector_copies import copy_rows, fill_rows
 from nanoloom.vector.vectorize import note, noted, require_axis, require_lanes
 
@@ -199,7 +199,7 @@ def room(
 def inside(made: ir.Value, part: ir.Value) -> ir.Value:
     """What a larger buffer has of a part."""
     rank = ir.MemRefType(part.type).rank
-    return view(made, [0] * rank, [extent(part, place) for place in range(rank)])
+    return subview(made, [0] * rank, [extent(part, place) for place in range(rank)])
 
 
 def beyond(made: ir.Value, part: ir.Value, place: int) -> ir.Value:
@@ -213,34 +213,7 @@ def beyond(made: ir.Value, part: ir.Value, place: int) -> ir.Value:
         sizes[place] = whole.shape[place] - begin
     else:
         sizes[place] = arith.subi(index(whole.shape[place]), begin)
-    return view(made, begins, sizes)
-
-
-def view(
-    made: ir.Value, begins: Sequence[int | ir.Value], sizes: Sequence[int | ir.Value]
-) -> ir.Value:
-    """A part of a buffer whose rows are side by side."""
-    kind = ir.MemRefType(made.type)
-    shape = [x if isinstance(x, int) else DYNAMIC for x in sizes]
-    strides = [
-        DYNAMIC if DYNAMIC in kind.shape[at:] else prod(kind.shape[at:])
-        for at in range(1, kind.rank + 1)
-    ]
-    known = [x if isinstance(x, int) else DYNAMIC for x in begins]
-    pairs = list(zip(known, strides, strict=True))
-    fixed = not any(x and DYNAMIC in (x, s) for x, s in pairs)
-    offset = sum(x * s for x, s in pairs) if fixed else DYNAMIC
-    layout = ir.StridedLayoutAttr.get(offset, strides)
-    return memref.SubViewOp(
-        ir.MemRefType.get(shape, kind.element_type, layout),
-        made,
-        [x for x in begins if not isinstance(x, int)],
-        [x for x in sizes if not isinstance(x, int)],
-        [],
-        known,
-        shape,
-        [1] * kind.rank,
-    ).result
+    return subview(made, begins, sizes)
 
 
 def fill(part: ir.Value, word: str, lanes: Lanes) -> None:

@@ -17,11 +17,10 @@ from nanoloom.errors import Error
 from nanoloom.ir.linalg_query import Op, bordered, is_pad, yielded
 from nanoloom.ir.mlir import arith, ir, tensor
 from nanoloom.linalg.builder.pointwise import pointwise
+from nanoloom.linalg.builder.tensor_slices import DYNAMIC, Number, inserted, sliced
 
-Number = ir.Value | int
 # The expressions of a map, or numbers, of those of what it is given.
 Form = Callable[[list[Any]], list[Any]]
-DYNAMIC = ir.ShapedType.get_dynamic_size()
 SLICE = "tensor.extract_slice"
 
 
@@ -146,39 +145,6 @@ def mixed(part: ir.Operation, name: str, values: Sequence[ir.Value]) -> list[Num
     given = iter(values)
     known = ir.DenseI64ArrayAttr(part.attributes[name])
     return [next(given) if n == DYNAMIC else n for n in known]
-
-
-def sliced(
-    source: ir.Value, starts: Sequence[Number], sizes: Sequence[Number]
-) -> ir.Value:
-    element = ir.RankedTensorType(source.type).element_type
-    kind = ir.RankedTensorType.get(static(sizes), element)
-    return tensor.ExtractSliceOp(kind, source, *bounds(starts, sizes)).result
-
-
-def inserted(
-    source: ir.Value,
-    into: ir.Value,
-    starts: Sequence[Number],
-    sizes: Sequence[Number],
-) -> ir.Value:
-    return tensor.InsertSliceOp(source, into, *bounds(starts, sizes)).result
-
-
-def bounds(starts: Sequence[Number], sizes: Sequence[Number]) -> list[list[Number]]:
-    """Offsets, sizes and steps as MLIR takes them: values, then numbers."""
-    return [
-        [x for x in starts if not isinstance(x, int)],
-        [x for x in sizes if not isinstance(x, int)],
-        [],
-        static(starts),
-        static(sizes),
-        [1] * len(sizes),
-    ]  # type: ignore[list-item] - MLIR's stubs take no numbers beside values
-
-
-def static(numbers: Sequence[Number]) -> list[Number]:
-    return [x if isinstance(x, int) else DYNAMIC for x in numbers]
 
 
 def number(word: str, form: Form, *given: Number) -> Number:

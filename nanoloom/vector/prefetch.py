@@ -16,10 +16,11 @@ from math import prod
 
 from nanoloom.errors import Error
 from nanoloom.ir.access import add, divide, index, multiply
-from nanoloom.ir.mlir import arith, ir, memref, named, scf
+from nanoloom.ir.mlir import arith, ir, memref, named
 from nanoloom.schedule.directives.prefetch import LEVELS, Prefetch
 from nanoloom.schedule.packing import Pack
 from nanoloom.vector.dialect import IN_ORDER, LOOP, PANEL_ROUND
+from nanoloom.vector.emit_loops import emit_loop
 from nanoloom.vector.nanokernel.amx.panels import ARGUMENT
 from nanoloom.vector.nanokernel.tile.task import locality
 from nanoloom.vector.nanokernel.tile.tile import origin
@@ -165,12 +166,12 @@ def prefetch_now(
     share = arith.select(none, index(0), arith.minui(share, at_most))
     first = divide(multiply(most, counted.before), rounds)
     first = add(first, multiply(round_.number, share))
-    loop = scf.ForOp(index(0), share, index(1))
-    with ir.InsertionPoint(loop.body):
-        line = add(first, loop.induction_variable)
-        line = arith.minui(line, arith.subi(most, index(1)))
+
+    def one(number: ir.Value, _: object) -> None:
+        line = arith.minui(add(first, number), arith.subi(most, index(1)))
         prefetch_line(buffer, round_, word, line)
-        scf.yield_([])
+
+    emit_loop((0, share), 1, [], one)
 
 
 def prefetch_line(

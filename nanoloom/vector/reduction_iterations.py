@@ -10,12 +10,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from nanoloom.ir.access import constant_of, index
-from nanoloom.ir.mlir import ir, scf
+from nanoloom.ir.mlir import ir
 from nanoloom.vector.choose_instruction import cuts
+from nanoloom.vector.emit_loops import emit_loop
 from nanoloom.vector.extents import is_next, is_same
 from nanoloom.vector.guard import Bounds
 from nanoloom.vector.guarded_operand import GuardedOperand
-from nanoloom.vector.software_pipelining import ROLLED, sums
+from nanoloom.vector.software_pipelining import sums
 from nanoloom.vector.value_cache import ValueCache
 
 if TYPE_CHECKING:
@@ -62,10 +63,9 @@ def looped(
     LLVM would write out those of an image that is read where it lies, and spill: the
     schedule says what is (schedule/library/schedule_implicit_padding.py).
     """
-    loop = scf.ForOp(*bounds, index(by), values)
-    if any(isinstance(x, GuardedOperand) for x in strip.inputs):
-        loop.operation.attributes["loop_annotation"] = ir.Attribute.parse(ROLLED)
-    with ir.InsertionPoint(loop.body):
-        carried = list(loop.inner_iter_args)
-        scf.yield_(steps(loop.induction_variable, by, carried, ValueCache()))
-    return list(loop.results)
+
+    def inside(at: ir.Value, carried: Values) -> Values:
+        return steps(at, by, carried, ValueCache())
+
+    rolled = any(isinstance(x, GuardedOperand) for x in strip.inputs)
+    return emit_loop(bounds, by, values, inside, rolled=rolled)

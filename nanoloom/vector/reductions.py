@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nanoloom.ir.access import add, index
-from nanoloom.ir.mlir import arith, ir, memref, scf, vector
+from nanoloom.ir.access import add, as_index, index
+from nanoloom.ir.mlir import arith, ir, memref, vector
 from nanoloom.nest.extent import ONE
 from nanoloom.target.tail_forms import MASKING, SCALAR_REMAINDER, VECTOR_LENGTH
+from nanoloom.vector.emit_loops import emit_loop
 from nanoloom.vector.extents import is_same, rounded_down
 from nanoloom.vector.joint_lane_reduction import joint_reduction, reduced_jointly
 from nanoloom.vector.masked_iterations import Masks, by_lengths, rest_lanes, under_masks
@@ -22,7 +23,7 @@ from nanoloom.vector.software_pipelining import Round, iterations, of_points
 from nanoloom.vector.tile_loops import side_by_side
 from nanoloom.vector.tile_points import Point
 from nanoloom.vector.value_cache import ValueCache
-from nanoloom.vector.widths import as_index, elements, vector_type
+from nanoloom.vector.widths import elements, vector_type
 
 if TYPE_CHECKING:
     from nanoloom.vector.vectorize_loops import Loops
@@ -136,12 +137,7 @@ def folding(
             return of_points(loops, loops.dim, [p for x in places(at) for p in x])
 
         return iterations(bounds, by, values, reads, compute)
-    loop = scf.ForOp(*bounds, as_index(by), values)
-    with ir.InsertionPoint(loop.body):
-        scf.yield_(
-            compute(loop.induction_variable, list(loop.inner_iter_args), ValueCache())
-        )
-    return list(loop.results)
+    return emit_loop(bounds, by, values, lambda at, now: compute(at, now, ValueCache()))
 
 
 def masked_folding(
@@ -203,12 +199,13 @@ def single_elements(
         )
         for v in values[: len(points) * len(loops.outputs)]
     ]
-    loop = scf.ForOp(*bounds, index(1), first)
-    with ir.InsertionPoint(loop.body):
-        here = [point.moved(loops.dim, loop.induction_variable) for point in points]
-        scf.yield_(narrow.computed(here, list(loop.inner_iter_args), ValueCache()))
+
+    def one(at: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
+        here = [point.moved(loops.dim, at) for point in points]
+        return narrow.computed(here, carried, ValueCache())
+
     lone = [
         vector.insert(vector.extract(r, [], [0]), v, [], [0])
-        for r, v in zip(loop.results, values, strict=False)
+        for r, v in zip(emit_loop(bounds, 1, first, one), values, strict=False)
     ]
     return lone + values[len(lone) :]

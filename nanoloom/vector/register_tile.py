@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from itertools import product
 from types import MappingProxyType
 
-from nanoloom.ir.access import Access, Operand, add, index
+from nanoloom.ir.access import Access, Operand, add, as_index, index
 from nanoloom.ir.linalg_query import all_dims
-from nanoloom.ir.mlir import arith, ir, memref, vector
+from nanoloom.ir.mlir import ir, memref, vector
 from nanoloom.nest.extent import ONE, Lanes
 from nanoloom.vector import inlined_producers as producers
 from nanoloom.vector.body import VectorBody, gathers, read, takes_any
@@ -30,7 +30,7 @@ from nanoloom.vector.scalable_gather import Strided
 from nanoloom.vector.sliding_window_reuse import shared_operand, written_out
 from nanoloom.vector.tile_points import Point, Step
 from nanoloom.vector.value_cache import ValueCache
-from nanoloom.vector.widths import as_index, elements, vector_type
+from nanoloom.vector.widths import elements, filled, vector_type
 
 NOTHING: Mapping[int, ir.Value] = MappingProxyType({})
 
@@ -254,8 +254,7 @@ class RegisterTile:
         if start is not None:
             return vector.broadcast(kind, start)
         if not list(argument.uses):  # overwritten: nothing to read
-            zero = 0.0 if isinstance(x.element, ir.FloatType) else 0
-            return vector.broadcast(kind, arith.constant(x.element, zero))
+            return filled(kind, 0)
         at = x.indices(point.ivs)
         if self.lanes == ONE:
             return vector.broadcast(kind, memref.load(x.buffer, at))

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from nanoloom.ir.access import Operand, add, index
 from nanoloom.ir.mlir import ir, vector
-from nanoloom.vector.grouped_rows import zeros
 from nanoloom.vector.tile_loops import moved
+from nanoloom.vector.widths import filled
 
 
 def transpose(square: SquareTranspose) -> list[ir.Value]:
@@ -79,7 +79,7 @@ class SquareTranspose:
         if whole:
             made = self.load(group * self.size + q, 0, self.lanes)
         else:
-            made = zeros(ir.VectorType.get([self.lanes], self.kind))
+            made = filled(ir.VectorType.get([self.lanes], self.kind), 0)
         for i in range(self.lanes // self.size):
             if not whole or i != group:
                 piece = self.load(i * self.size + q, group * self.size, self.size)

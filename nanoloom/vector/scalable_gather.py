@@ -20,7 +20,7 @@ from nanoloom.ir.access import (
     multiply,
 )
 from nanoloom.ir.mlir import arith, ir, llvm, memref, vector
-from nanoloom.vector.widths import filler
+from nanoloom.vector.widths import filled
 
 MOST_APART = 1 << 20  # numbers: 256 lanes of 8 bytes stay within 32 bits
 
@@ -64,16 +64,14 @@ class Strided:
         if self.near and known is not None and known < MOST_APART:
             i32 = ir.IntegerType.get_signless(32)
             places = same_shape(kind, i32)
-            every = vector.broadcast(places, arith.constant(i32, known))
-            return arith.muli(llvm.intr_stepvector(places), every)
+            return arith.muli(llvm.intr_stepvector(places), filled(places, known))
         places = same_shape(kind, ir.IndexType.get())
         return arith.muli(vector.step(places), vector.broadcast(places, apart))
 
 
 def every_lane(kind: ir.Type) -> ir.Value:
     """The mask of all lanes."""
-    whole = same_shape(ir.VectorType(kind), ir.IntegerType.get_signless(1))
-    return vector.broadcast(whole, arith.constant(whole.element_type, 1))
+    return filled(same_shape(ir.VectorType(kind), ir.IntegerType.get_signless(1)), 1)
 
 
 def gathered(
@@ -85,7 +83,7 @@ def gathered(
 ) -> ir.Value:
     """What lies so many numbers behind a place; 1 where the mask has no lane."""
     mask = every_lane(kind) if mask is None else mask
-    rest = vector.broadcast(kind, filler(kind.element_type))
+    rest = filled(kind, 1)
     return vector.gather(kind, after(buffer, at), [index(0)], places, mask, rest)
 
 

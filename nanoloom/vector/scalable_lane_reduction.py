@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nanoloom.ir.access import index
+from nanoloom.ir.access import as_index, index
 from nanoloom.ir.mlir import arith, ir, scf, vector
 from nanoloom.nest.extent import Lanes
-from nanoloom.vector.widths import as_index, elements, vector_type
+from nanoloom.vector.widths import elements, vector_type
 
 LEAST = 128  # bits for each unit of the width: groups of registers are halved as such
 

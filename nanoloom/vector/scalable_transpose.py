@@ -24,7 +24,7 @@ from nanoloom.vector.extents import rounded_down
 from nanoloom.vector.nanokernel.instructions import emit
 from nanoloom.vector.scalable_gather import distance, same_shape
 from nanoloom.vector.tile_loops import for_rest, left_of, moved, stepped, strips
-from nanoloom.vector.widths import vector_type
+from nanoloom.vector.widths import filled, vector_type
 
 if TYPE_CHECKING:
     from nanoloom.vector.vectorize_loops import Loops
@@ -162,13 +162,9 @@ def exchange_lanes(rows: list[ir.Value]) -> list[ir.Value]:
 def places(first: int, step: int, apart: ir.Value, lanes: Lanes) -> ir.Value:
     """Bytes to the rows first, first + step, ...: nothing that moves with a loop."""
     kind = vector_type(lanes, ir.IndexType.get())
-    rows = arith.muli(vector.step(kind), every(kind, step))
-    rows = arith.addi(rows, every(kind, first)) if first else rows
+    rows = arith.muli(vector.step(kind), filled(kind, step))
+    rows = arith.addi(rows, filled(kind, first)) if first else rows
     return arith.muli(rows, vector.broadcast(kind, apart))
-
-
-def every(kind: ir.VectorType, number: int) -> ir.Value:
-    return vector.broadcast(kind, index(number))
 
 
 def gathered(begin: ir.Value, far: ir.Value, mask: ir.Value | None) -> ir.Value:
@@ -181,8 +177,8 @@ def gathered(begin: ir.Value, far: ir.Value, mask: ir.Value | None) -> ir.Value:
     far = arith.index_cast(kind, far)
     at = llvm.GEPOp(pointers, begin, [far], dynamic, i8, free).result
     if mask is None:
-        mask = vector.broadcast(same_shape(kind, i1), arith.constant(i1, 1))
-    rest = vector.broadcast(kind, arith.constant(i64, 0))
+        mask = filled(same_shape(kind, i1), 1)
+    rest = filled(kind, 0)
     return llvm.intr_masked_gather(kind, at, mask, [rest], 1)
 
 

@@ -19,12 +19,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from nanoloom.errors import Error
-from nanoloom.ir.access import add, constant_of, index
-from nanoloom.ir.mlir import arith, ir, scf
+from nanoloom.ir.access import add, as_index, constant_of, index
+from nanoloom.ir.mlir import arith, ir
+from nanoloom.vector.emit_loops import emit_branch, emit_loop
 from nanoloom.vector.lane_values import LaneValue, Uniform, Vector
 from nanoloom.vector.operand_loads import load_operand
 from nanoloom.vector.value_cache import ValueCache
-from nanoloom.vector.widths import as_index
 
 if TYPE_CHECKING:
     from nanoloom.vector.register_tile import RegisterTile
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from nanoloom.vector.vectorize_loops import Loops
 
 # What a round reads, in order: what it is known by, and what loads it.
-# LLVM would write several rounds behind each other, and load in front of each of them.
-ROLLED = "#llvm.loop_annotation<unroll = <disable = true>>"
 Round = list[tuple[Hashable, Callable[[], LaneValue]]]
 Reads = Callable[[ir.Value], Round]
 Compute = Callable[[ir.Value, list[ir.Value], ValueCache], list[ir.Value]]
@@ -59,12 +57,11 @@ def iterations(
     if None not in known:
         return at_least_one(bounds, by, values, reads, compute, late=late)
     some = arith.cmpi(arith.CmpIPredicate.slt, begin, end)
-    branch = scf.IfOp(some, [x.type for x in values], has_else=True)
-    with ir.InsertionPoint(branch.then_block):
-        scf.yield_(at_least_one(bounds, by, values, reads, compute, late=late))
-    with ir.InsertionPoint(branch.else_block):
-        scf.yield_(values)
-    return list(branch.results)
+
+    def rounds() -> list[ir.Value]:
+        return at_least_one(bounds, by, values, reads, compute, late=late)
+
+    return emit_branch(some, rounds, lambda: values, [x.type for x in values])
 
 
 def at_least_one(
@@ -85,18 +82,17 @@ def at_least_one(
     if late:
         fence()  # LLVM would join these loads and the loop's, at its beginning
     start = [*values, *(value_of(x) for x in here)]
-    loop = scf.ForOp(begin, last, as_index(by), start)
-    loop.operation.attributes["loop_annotation"] = ir.Attribute.parse(ROLLED)
-    with ir.InsertionPoint(loop.body):
-        at, carried = loop.induction_variable, list(loop.inner_iter_args)
+
+    def inside(at: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
         now, following = reads(at), reads(add(at, as_index(by)))
         ahead = NextIteration(slots, now, following)
         if not late:
             ahead.all()
         once = slots.once(now, carried[len(values) :], kinds, ahead.passed)
         made = compute(at, carried[: len(values)], once)
-        scf.yield_([*made, *ahead.all()])
-    left = list(loop.results)
+        return [*made, *ahead.all()]
+
+    left = emit_loop((begin, last), by, start, inside, rolled=True)
     held = left[len(values) :]
     return compute(last, left[: len(values)], slots.once(reads(last), held, kinds))
 

@@ -16,6 +16,7 @@ from nanoloom.target.instructions import aarch64, x86
 from nanoloom.target.instructions.choose import of_width
 from nanoloom.vector.dialect import LOOKUP, make
 from nanoloom.vector.nanokernel.instructions import emit
+from nanoloom.vector.widths import filled
 
 PIECE, PLACES = 16, 256
 BYTE = 8  # bits
@@ -65,7 +66,7 @@ def made(table: ir.Value, places: ir.Value, target: Target) -> ir.Value:
 def by_halves(table: ir.Value, places: ir.Value, shuffle: str) -> ir.Value:
     """Every piece by the low bits, then half of what is left by each higher one."""
     kind = ir.VectorType(places.type)
-    zero = vector.broadcast(kind, arith.constant(kind.element_type, 0))
+    zero = filled(kind, 0)
     low = arith.andi(places, all_lanes(kind, PIECE - 1))
     pieces = [
         emit(shuffle, kind, [repeated(piece, kind), low]) for piece in read(table)
@@ -116,4 +117,4 @@ def repeated(piece: ir.Value, kind: ir.VectorType) -> ir.Value:
 
 def all_lanes(kind: ir.VectorType, number: int) -> ir.Value:
     signed = number - PLACES if number >= PLACES // 2 else number
-    return vector.broadcast(kind, arith.constant(kind.element_type, signed))
+    return filled(kind, signed)

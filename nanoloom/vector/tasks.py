@@ -15,7 +15,7 @@ from functools import reduce
 from math import prod
 from typing import TypeAlias
 
-from nanoloom.ir.access import add, index, multiply
+from nanoloom.ir.access import add, as_index, index, multiply
 from nanoloom.ir.linalg_query import input_count, is_generic
 from nanoloom.ir.mlir import arith, func, ir, named, scf
 
@@ -129,7 +129,7 @@ def count_tasks(module: ir.Module, kernel: ir.OpView, number: int, name: str) ->
     loops = top_loops(counting)
     returned = list(counting.operation.regions[0].blocks[0].operations)[-1]
     with ir.InsertionPoint(returned), returned.operation.location:
-        first, *others = map(value, trip_counts(loops[number]))
+        first, *others = map(as_index, trip_counts(loops[number]))
         total = reduce(multiply, others, first)
         func.ReturnOp([total])
     returned.operation.erase()
@@ -172,12 +172,8 @@ def trip_counts(loop: ir.OpView) -> list[Bound]:
 def trips(lower: Bound, upper: Bound, step: Bound) -> Bound:
     if isinstance(lower, int) and isinstance(upper, int) and isinstance(step, int):
         return max(0, -(-(upper - lower) // step))
-    length = arith.subi(value(upper), value(lower))
-    return arith.ceildivsi(length, value(step))
-
-
-def value(bound: Bound) -> ir.Value:
-    return index(bound) if isinstance(bound, int) else bound
+    length = arith.subi(as_index(upper), as_index(lower))
+    return arith.ceildivsi(length, as_index(step))
 
 
 def delinearized(
@@ -188,11 +184,11 @@ def delinearized(
     places: list[ir.Value] = []
     rest = task
     for count in reversed(counts[1:]):
-        places.append(arith.remui(rest, value(count)))
-        rest = arith.divui(rest, value(count))
+        places.append(arith.remui(rest, as_index(count)))
+        rest = arith.divui(rest, as_index(count))
     places.append(rest)
     return [
-        add(multiply(p, value(s)), value(b))
+        add(multiply(p, as_index(s)), as_index(b))
         for p, b, s in zip(reversed(places), lower, step, strict=True)
     ]
 
@@ -215,7 +211,7 @@ def sequential(loop: ir.OpView) -> None:
     inner: scf.ForOp | None = None
     for lower, upper, step in zip(*bounds_of(loop), strict=True):
         with place, loop.operation.location:
-            inner = scf.ForOp(value(lower), value(upper), value(step))
+            inner = scf.ForOp(as_index(lower), as_index(upper), as_index(step))
         with ir.InsertionPoint(inner.body), loop.operation.location:
             end = scf.YieldOp([])
         ivs.append(inner.induction_variable)

@@ -14,6 +14,7 @@ from nanoloom.ir.access import function_around, index
 from nanoloom.ir.mlir import ir, memref, named
 from nanoloom.vector.dynamic_extents import most_size
 from nanoloom.vector.nanokernel.tile.extents import most_number
+from nanoloom.vector.subview import subview
 
 LINE = 64  # bytes
 # Rows at least so long are filled up, by a quarter at most: a bound of the memory that
@@ -102,18 +103,9 @@ def rows_apart(made: ir.Value, extents: list[int], sizes: list[ir.Value]) -> ir.
     """The beginning of the largest: rows as far from each other as in that."""
     kind = ir.MemRefType(made.type)
     room = filled_up(made, extents)
-    strides = [prod(room[place + 1 :]) for place in range(kind.rank)]
-    zeros, ones = [0] * kind.rank, [1] * kind.rank
-    return memref.SubViewOp(
-        with_rows(kind, 0, strides),
-        aligned(room, kind.element_type),
-        [],
-        sizes,
-        [],
-        zeros,
-        list(kind.shape),
-        ones,
-    ).result
+    given = iter(sizes)
+    here = [next(given) if n == DYNAMIC else n for n in kind.shape]
+    return subview(aligned(room, kind.element_type), [0] * kind.rank, here)
 
 
 def replace(old: ir.Value, new: ir.Value) -> None:

@@ -15,10 +15,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from nanoloom.ir.access import add, constant_of, difference, index
-from nanoloom.ir.mlir import arith, ir, scf
+from nanoloom.ir.mlir import arith, ir
 from nanoloom.nest.extent import ONE
 from nanoloom.nest.guard import MOST_ENDS, Partition
 from nanoloom.target.tail_forms import MASKING, SCALAR_REMAINDER, VECTOR_LENGTH
+from nanoloom.vector.emit_loops import emit_branch, emit_loop
 from nanoloom.vector.extent_values import possible_values
 from nanoloom.vector.extents import is_next, is_same, rounded_down
 from nanoloom.vector.loop_partition import points_within
@@ -30,7 +31,7 @@ from nanoloom.vector.masked_iterations import (
     under_masks,
 )
 from nanoloom.vector.software_pipelining import stream
-from nanoloom.vector.widths import as_index, elements
+from nanoloom.vector.widths import elements
 
 if TYPE_CHECKING:
     from nanoloom.vector.vectorize_loops import Loops
@@ -123,12 +124,12 @@ def strips(loops: Loops, ivs: Sequence[ir.Value], inner: Emit) -> None:
     if loops.formed == SCALAR_REMAINDER:
         singles(loops, ivs, (whole, extent), inner)
         return
-    branch = scf.IfOp(arith.cmpi(arith.CmpIPredicate.slt, whole, extent))
-    with ir.InsertionPoint(branch.then_block):
+
+    def partly() -> None:
         mask = rest_lanes(lanes, arith.subi(extent, whole))
-        masked = replace(one, masks={0: mask})
-        inner(masked, moved(ivs, dim, whole))
-        scf.yield_([])
+        inner(replace(one, masks={0: mask}), moved(ivs, dim, whole))
+
+    emit_branch(arith.cmpi(arith.CmpIPredicate.slt, whole, extent), partly)
 
 
 def masking(loops: Loops, ivs: Sequence[ir.Value], inner: Emit) -> None:
@@ -167,10 +168,7 @@ def for_rest(
         return
     begin, end = bounds
     here = arith.cmpi(arith.CmpIPredicate.eq, arith.subi(end, begin), index(rest))
-    branch = scf.IfOp(here)
-    with ir.InsertionPoint(branch.then_block):
-        emit()
-        scf.yield_([])
+    emit_branch(here, emit)
 
 
 def left(loops: Loops, rest: int, ivs: Sequence[ir.Value], inner: Emit) -> None:
@@ -244,7 +242,4 @@ def stepped(
     if isinstance(by, int) and is_next(*bounds, by):
         inner(moved(ivs, dim, bounds[0]))
         return
-    loop = scf.ForOp(*bounds, as_index(by))
-    with ir.InsertionPoint(loop.body):
-        inner(moved(ivs, dim, loop.induction_variable))
-        scf.yield_([])
+    emit_loop(bounds, by, [], lambda at, _: inner(moved(ivs, dim, at)))

@@ -16,7 +16,7 @@ from nanoloom.errors import Error
 from nanoloom.ir.mlir import interpreter, ir, run_pipeline, transform_dialect
 from nanoloom.nest.extent import Lanes
 from nanoloom.vector.dialect import Dialect, touch_no_memory
-from nanoloom.vector.transform_fields import FIELDS, ScaledOp
+from nanoloom.vector.transform_fields import FIELDS, OPERATIONS, SCALED, WIDE
 from nanoloom.vector.widths import elements
 
 Meaning = Callable[[ir.OpView, dict[str, Any]], None]  # of an operation, and its fields
@@ -67,9 +67,8 @@ def load_operations() -> None:
         _ = context.dialects[used]  # loads it
     Dialect.load()
     touch_no_memory()
-    for kind, fields in FIELDS.items():
-        attach(kind, fields)
-    attach_scaled()
+    for word, kind in OPERATIONS.items():
+        attach(kind, make_size if word == SCALED else meaning_of(word))
 
 
 class _Meanings:
@@ -133,23 +132,21 @@ def value_of(attribute: Any) -> Any:
     return attribute.value
 
 
-def attach(kind: type[Any], fields: tuple[str, ...]) -> None:
-    """Let an operation do in the current context what the meanings say."""
-    word = kind.OPERATION_NAME.partition(".")[2]
-    is_wide = "lanes" in kind.__annotations__
+Apply = Callable[[Any, Any, Any], None]  # an operation, its results, the state
+
+
+def attach(kind: type[Any], apply_op: Apply) -> None:
+    """Let an operation do this in the current context.
+
+    One with a result reads its handle only: the tiling behind it does so at once.
+    """
 
     class Interface(transform_dialect.TransformOpInterface):
         @staticmethod
         def apply(op: Any, rewriter: Any, results: Any, state: Any) -> Any:
-            meaning = _Meanings.current.get(word, do_nothing)
+            del rewriter
             with at_line(op):
-                values = {name: value_of(getattr(op, name)) for name in fields}
-                if is_wide:
-                    values["lanes"] = number_of(op.lanes, state)
-                for payload in list(state.get_payload_ops(op.target)):
-                    if is_needed(payload):
-                        meaning(payload.opview, values)
-            del rewriter, results
+                apply_op(op, results, state)
             return transform_dialect.DiagnosedSilenceableFailure.Success
 
         @staticmethod
@@ -160,15 +157,46 @@ def attach(kind: type[Any], fields: tuple[str, ...]) -> None:
     class Effects(ir.MemoryEffectsOpInterface):
         @staticmethod
         def get_effects(op: Any, effects: Any) -> None:
-            target, others = op.op_operands[:1], op.op_operands[1:]
+            consumed = 0 if len(op.results) else 1
+            target, others = op.op_operands[:consumed], op.op_operands[consumed:]
             if len(target):  # asked before the operands are verified
                 transform_dialect.consumes_handle(target, effects)
             if len(others):
                 transform_dialect.only_reads_handle(others, effects)
+            if len(op.results):
+                transform_dialect.produces_handle(op.results, effects)
             transform_dialect.modifies_payload(effects)
 
     Interface.attach(kind.OPERATION_NAME)
     Effects.attach(kind.OPERATION_NAME)
+
+
+def meaning_of(word: str) -> Apply:
+    """What the current meanings say of an operation, done to what it is given."""
+
+    def apply_op(op: Any, results: Any, state: Any) -> None:
+        del results
+        meaning = _Meanings.current.get(word, do_nothing)
+        values = {name: value_of(getattr(op, name)) for name in FIELDS[word]}
+        if word in WIDE:
+            values["lanes"] = number_of(op.lanes, state)
+        for payload in list(state.get_payload_ops(op.target)):
+            if is_needed(payload):
+                meaning(payload.opview, values)
+
+    return apply_op
+
+
+def make_size(op: Any, results: Any, state: Any) -> None:
+    """The size of a tile of scalable vectors, in front of its stage."""
+    lanes = Lanes(number_of(op.lanes, state), scalable=True)
+    found = list(state.get_payload_ops(op.target))
+    if len(found) != 1:
+        raise Error(f"{len(found)} stages have a size: one is wanted")
+    with ir.InsertionPoint(found[0]), found[0].location:
+        size = elements(lanes, value_of(op.vectors))
+    assert isinstance(size, ir.Value)  # of a scalable width
+    results.set_ops(op.size, [size.owner])
 
 
 def number_of(parameter: ir.Value, state: Any) -> int:
@@ -177,41 +205,3 @@ def number_of(parameter: ir.Value, state: Any) -> int:
     if len(found) != 1:
         raise Error(f"the width of vectors is {found}: one number is wanted")
     return found[0]
-
-
-def attach_scaled() -> None:
-    """Let "nanoloom.scaled" make the size of a tile in the current context.
-
-    Nothing else but the tiling reads it, at once: the handle is of one operation.
-    """
-
-    class Interface(transform_dialect.TransformOpInterface):
-        @staticmethod
-        def apply(op: Any, rewriter: Any, results: Any, state: Any) -> Any:
-            del rewriter
-            with at_line(op):
-                lanes = Lanes(number_of(op.lanes, state), scalable=True)
-                found = list(state.get_payload_ops(op.target))
-                if len(found) != 1:
-                    raise Error(f"{len(found)} stages have a size: one is wanted")
-            with ir.InsertionPoint(found[0]), found[0].location:
-                size = elements(lanes, value_of(op.vectors))
-            assert isinstance(size, ir.Value)  # of a scalable width
-            results.set_ops(op.size, [size.owner])
-            return transform_dialect.DiagnosedSilenceableFailure.Success
-
-        @staticmethod
-        def allow_repeated_handle_operands(op: Any) -> bool:
-            del op
-            return False
-
-    class Effects(ir.MemoryEffectsOpInterface):
-        @staticmethod
-        def get_effects(op: Any, effects: Any) -> None:
-            if len(op.op_operands):
-                transform_dialect.only_reads_handle(op.op_operands, effects)
-            transform_dialect.produces_handle(op.results, effects)
-            transform_dialect.modifies_payload(effects)
-
-    Interface.attach(ScaledOp.OPERATION_NAME)
-    Effects.attach(ScaledOp.OPERATION_NAME)

@@ -25,11 +25,25 @@ def elements(lanes: Lanes, vectors: int = 1) -> int | ir.Value:
     return multiply(vector.VectorScaleOp().result, index(count))
 
 
-def as_index(number: int | ir.Value) -> ir.Value:
-    return index(number) if isinstance(number, int) else number
+def element_of(kind: ir.Type) -> ir.Type:
+    return kind.element_type if isinstance(kind, ir.VectorType) else kind
+
+
+def with_element(kind: ir.Type, element: ir.Type) -> ir.Type:
+    """`kind` with another element type: same shape, same scalable dimensions."""
+    if not isinstance(kind, ir.VectorType):
+        return element
+    return ir.VectorType.get(kind.shape, element, scalable=kind.scalable_dims)
+
+
+def filled(kind: ir.Type, number: float) -> ir.Value:
+    """A number, or a vector of nothing else."""
+    element = element_of(kind)
+    value = float(number) if isinstance(element, ir.FloatType) else int(number)
+    one = arith.constant(element, value)
+    return vector.broadcast(kind, one) if isinstance(kind, ir.VectorType) else one
 
 
 def filler(element: ir.Type) -> ir.Value:
     """What masked lanes hold: 1, which divides and is divided without a trap."""
-    one = 1.0 if isinstance(element, ir.FloatType) else 1
-    return arith.constant(element, one)
+    return filled(element, 1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from types import TracebackType
 from typing import Generic, TypeVar, cast
 
 from nanoloom.errors import Error, InternalError
@@ -74,12 +73,7 @@ class Batch(Generic[Value]):
     def __enter__(self) -> Batch[Value]:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._cancel()  # what nobody waits for any more
 
     def _cancel(self) -> None:

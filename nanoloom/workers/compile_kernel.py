@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import TypedDict
 
 from nanoloom.binary.kernel import CompiledKernel
 from nanoloom.binary.objects import (
     DEFAULT_OPTIONS,
     CodeOptions,
+    Machine,
     emit,
     emit_assembly,
     initialize,
@@ -134,16 +134,6 @@ def warm_up() -> None:
     initialize()
     with context():
         transform_ops.load_operations()
-
-
-class Machine(TypedDict):
-    """What the code generator must be told of a target."""
-
-    triple: str
-    cpu: str
-    features: str
-    abi: str
-    code_model: str
 
 
 def machine_of(target: Target) -> Machine:

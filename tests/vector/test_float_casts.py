@@ -15,7 +15,8 @@ import pytest
 from nanoloom.ir.mlir import arith, context, ir, vector
 from nanoloom.target import TARGETS, by_name
 from nanoloom.target.host import host
-from nanoloom.vector.float_casts import FORMATS, like, replace_casts
+from nanoloom.vector.float_casts import FORMATS, replace_casts
+from nanoloom.vector.widths import with_element
 from tests.vector.assembly import count
 from tests.vector.kernel_harness import program_of, run, stage_text, targets
 from tests.vector.math_harness import Compiled, lanes_module
@@ -67,8 +68,10 @@ def converted(given: str, wanted: str, x: np.ndarray) -> np.ndarray:
 
     def body(lanes: ir.Value) -> ir.Value:
         i32 = lanes.type
-        here, there = (like(i32, ir.IntegerType.get_signless(n)) for n in widths)
-        source, result = (like(i32, ir.Type.parse(n)) for n in (given, wanted))
+        here, there = (
+            with_element(i32, ir.IntegerType.get_signless(n)) for n in widths
+        )
+        source, result = (with_element(i32, ir.Type.parse(n)) for n in (given, wanted))
         narrow = lanes if here == i32 else arith.trunci(here, lanes)
         op = arith.extf if more else arith.truncf
         made = vector.bitcast(there, op(result, vector.bitcast(source, narrow)))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nanoloom.ir.mlir import ir, tensor
+from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder import reassociation
 from nanoloom.linalg.builder.broadcasting import Broadcasting, broadcast_map
-from nanoloom.linalg.builder.generic import PARALLEL, Map, tensor_type
+from nanoloom.linalg.builder.generic import PARALLEL, Map
 from nanoloom.linalg.builder.scalar import Number
 from nanoloom.linalg.builder.tensor import Tensor, changed, constant
+from nanoloom.linalg.builder.tensor_slices import inserted, sliced
 from nanoloom.weights.derivations import Sliced, Transposed, reshaped
 
 
@@ -69,50 +70,23 @@ class Movement(Broadcasting):
                     [i * k + s for i, k, s in zip(at, strides, starts, strict=True)],
                 ),
             )
-        made = tensor.ExtractSliceOp(
-            tensor_type(shape, x.dtype),
-            self.value(x),
-            [],
-            [],
-            [],
-            list(starts),
-            list(shape),
-            strides,
-        )
-        return self.tensor(made.result, x.dtype)
+        return self.tensor(sliced(self.value(x), starts, shape, steps=strides), x.dtype)
 
     def first(self, x: Tensor, shape: Sequence[int]) -> Tensor:
         """The first elements along each axis; a slice even where these are all.
 
         It drops an axis of 1, so that nothing takes it for x (fusion/slices.py).
         """
-        made = tensor.ExtractSliceOp(
-            tensor_type(shape, x.dtype),
-            self.value(self.reshape(x, (1, *x.shape))),
-            [],
-            [],
-            [],
-            [0] * (x.rank + 1),
-            [1, *shape],
-            [1] * (x.rank + 1),
-        )
-        return self.tensor(made.result, x.dtype)
+        source = self.value(self.reshape(x, (1, *x.shape)))
+        made = sliced(source, [0] * (x.rank + 1), [1, *shape], shape=shape)
+        return self.tensor(made, x.dtype)
 
     def insert(self, x: Tensor, into: Tensor, starts: Sequence[int]) -> Tensor:
         """`into` with x written at `starts` (contiguous block, static place)."""
         if x.size == 0:
             return into
-        made = tensor.InsertSliceOp(
-            self.value(x),
-            self.value(into),
-            [],
-            [],
-            [],
-            list(starts),
-            list(x.shape),
-            [1] * x.rank,
-        )
-        return self.tensor(made.result, x.dtype)
+        made = inserted(self.value(x), self.value(into), starts, x.shape)
+        return self.tensor(made, x.dtype)
 
     def pad(
         self, x: Tensor, low: Sequence[int], high: Sequence[int], number: Number = 0

@@ -5,23 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nanoloom.ir.mlir import arith, ir, tensor
-from nanoloom.linalg.builder.builder import Builder, tensor_type
+from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.generic import from_body, to_body
 from nanoloom.linalg.builder.scalar import Scalar
 from nanoloom.linalg.builder.tensor import Tensor
-
-Place = int | ir.Value
-DYNAMIC = ir.ShapedType.get_dynamic_size()
+from nanoloom.linalg.builder.tensor_slices import Number, inserted, sliced
 
 
 def index(number: int) -> ir.Value:
     return arith.constant(ir.IndexType.get(), number)
-
-
-def split_places(places: Sequence[Place]) -> tuple[list[ir.Value], list[int]]:
-    """Run-time offsets, and static offsets with a mark where they are."""
-    dynamic = [p for p in places if not isinstance(p, int)]
-    return dynamic, [p if isinstance(p, int) else DYNAMIC for p in places]
 
 
 def drop_dims(shape: Sequence[int], axes: Sequence[int]) -> list[int]:
@@ -31,7 +23,7 @@ def drop_dims(shape: Sequence[int], axes: Sequence[int]) -> list[int]:
 def read(
     b: Builder,
     x: Tensor,
-    places: Sequence[Place],
+    places: Sequence[Number],
     sizes: Sequence[int],
     drop: Sequence[int] = (),
 ) -> Tensor:
@@ -42,54 +34,32 @@ def read(
     shape = drop_dims(sizes, drop)
     if 0 in shape:
         return b.tensor(b.empty(shape, x.dtype), x.dtype)
-    dynamic, static = split_places(places)
-    made = tensor.ExtractSliceOp(
-        tensor_type(shape, x.dtype),
-        b.value(x),
-        dynamic,
-        [],
-        [],
-        static,
-        list(sizes),
-        [1] * x.rank,
-    )
-    return b.tensor(made.result, x.dtype)
+    return b.tensor(sliced(b.value(x), places, sizes, shape=shape), x.dtype)
 
 
 def write(
     b: Builder,
     x: Tensor,
     into: Tensor,
-    places: Sequence[Place],
+    places: Sequence[Number],
     sizes: Sequence[int],
 ) -> Tensor:
     """`into` with its block at `places` replaced by x, which may lack dimensions."""
     if 0 in sizes:
         return into
-    dynamic, static = split_places(places)
-    made = tensor.InsertSliceOp(
-        b.value(x),
-        b.value(into),
-        dynamic,
-        [],
-        [],
-        static,
-        list(sizes),
-        [1] * into.rank,
-    )
-    return b.tensor(made.result, into.dtype)
+    return b.tensor(inserted(b.value(x), b.value(into), places, sizes), into.dtype)
 
 
-def read_at(b: Builder, x: Tensor, axis: int, place: Place) -> Tensor:
+def read_at(b: Builder, x: Tensor, axis: int, place: Number) -> Tensor:
     """numpy's x.take(place, axis): one index of an axis, which goes away."""
-    places: list[Place] = [place if d == axis else 0 for d in range(x.rank)]
+    places: list[Number] = [place if d == axis else 0 for d in range(x.rank)]
     sizes = [1 if d == axis else s for d, s in enumerate(x.shape)]
     return read(b, x, places, sizes, [axis])
 
 
-def write_at(b: Builder, x: Tensor, into: Tensor, axis: int, place: Place) -> Tensor:
+def write_at(b: Builder, x: Tensor, into: Tensor, axis: int, place: Number) -> Tensor:
     """`into` with x, which has one dimension less, at one index of an axis."""
-    places: list[Place] = [place if d == axis else 0 for d in range(into.rank)]
+    places: list[Number] = [place if d == axis else 0 for d in range(into.rank)]
     sizes = [1 if d == axis else s for d, s in enumerate(into.shape)]
     return write(b, x, into, places, sizes)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from nanoloom.ir.mlir import arith, ir, named
 from nanoloom.linalg.builder.scalar import NONPOSITIVE
 from nanoloom.vector.math.exp import exp_nonpositive
-from nanoloom.vector.math.lanes import element_of, with_element
 from nanoloom.vector.math.table import EXPANSIONS
+from nanoloom.vector.widths import element_of, with_element
 
 
 def expand_math(module: ir.Module) -> None:

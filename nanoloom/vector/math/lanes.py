@@ -10,19 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nanoloom.ir.mlir import arith, ir, math
+from nanoloom.vector.widths import element_of, with_element
 
 Number = int | float
-
-
-def element_of(kind: ir.Type) -> ir.Type:
-    return kind.element_type if isinstance(kind, ir.VectorType) else kind
-
-
-def with_element(kind: ir.Type, element: ir.Type) -> ir.Type:
-    """`kind` with another element type: same shape, same scalable dimensions."""
-    if not isinstance(kind, ir.VectorType):
-        return element
-    return ir.VectorType.get(kind.shape, element, scalable=kind.scalable_dims)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from nanoloom.vector.nanokernel.operands.packed_panel import PackedPanel
 from nanoloom.vector.nanokernel.reduction_loops import with_value
 from nanoloom.vector.nanokernel.tile.instruction_order import in_order
 from nanoloom.vector.nanokernel.tile.tile import Tile
+from nanoloom.vector.widths import filled
 from nanoloom.weights.panels import WORD
 
 PAIR = 2 * WORD
@@ -44,7 +45,7 @@ def accumulate(tile: Tile) -> Values:
     """Emit the loops; gives rows * vectors accumulators of i32."""
     pairs, kind = WordPairs(tile), vector_kind(tile)
     start, plan = k_groups.starts(tile), tile.plan
-    zero, none = vector_of(kind, 0), arith.constant(kind.element_type, 0)
+    zero, none = filled(kind, 0), arith.constant(kind.element_type, 0)
     sums = pairs.through(
         tile.shape.reduced,
         tile.ivs(index(0), index(0)),
@@ -55,7 +56,7 @@ def accumulate(tile: Tile) -> Values:
         of_row = vector.broadcast(kind, ones)
         for v, beside in enumerate(less):
             place = r * plan.vectors + v
-            twice = arith.shli(sums[place], vector_of(kind, 1))
+            twice = arith.shli(sums[place], filled(kind, 1))
             total = arith.addi(twice, arith.addi(beside, of_row))
             made.append(arith.addi(start[place], total))
     return made
@@ -93,7 +94,7 @@ class WordPairs(k_groups.Groups):
                     for half in halves(row)
                 ],
             )
-            same = arith.xori(arith.xori(first, second), vector_of(kind, -1))
+            same = arith.xori(arith.xori(first, second), filled(kind, -1))
             now = sums[len(made) : len(made) + plan.vectors]
             added = [
                 arith.addi(sum_, math.ctpop(majority(arith.xori(first, v), same, m)))
@@ -139,7 +140,3 @@ def majority(first: ir.Value, second: ir.Value, third: ir.Value) -> ir.Value:
     says = arith.constant(kind.element_type, MAJORITY)
     (name,) = {x.function for x in x86.TERNARY if x.result == f"s32*{kind.shape[0]}"}
     return instruction(name, kind, [first, second, third, says])
-
-
-def vector_of(kind: ir.VectorType, number: int) -> ir.Value:
-    return vector.broadcast(kind, arith.constant(kind.element_type, number))

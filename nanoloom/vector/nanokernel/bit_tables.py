@@ -35,6 +35,7 @@ from nanoloom.vector.nanokernel.tile.instruction_order import in_order
 from nanoloom.vector.nanokernel.tile.task import whole_loops
 from nanoloom.vector.nanokernel.tile.tile import Tile, place_of
 from nanoloom.vector.table_lookups import BYTE, PIECE, repeated
+from nanoloom.vector.widths import filled, with_element
 
 FOUR = 4  # vectors of 32-bit sums for one of bytes
 HALF, LOW, HIGH = 4, 0x0F, 0xF0
@@ -57,7 +58,7 @@ def accumulate(tile: Tile, target: Target) -> Values:
         given = zip(sums, bytes_, strict=True)
         return [arith.addi(sum_, arith.extui(pairs, each)) for sum_, each in given]
 
-    zero = vector.broadcast(pairs, arith.constant(i16, 0))
+    zero = filled(pairs, 0)
     sums = NarrowSums(tile, kind, count, 1, BYTE_STEPS, step, unrolled, step, added)
     return widest(tile, sums.accumulate([zero] * count), start)
 
@@ -75,18 +76,10 @@ def widest(tile: Tile, sums: Values, start: Values) -> Values:
 
 def places_of(number: ir.Value) -> ir.Value:
     """Eight bits as two places in the table, 16 bytes apart, in a number of 16 bits."""
-    kind = number.type
-    vectors = isinstance(kind, ir.VectorType)
-    i16 = ir.IntegerType.get_signless(16)
-    wide = ir.VectorType.get(ir.VectorType(kind).shape, i16) if vectors else i16
-
-    def constant(value: int) -> ir.Value:
-        one = arith.constant(i16, value)
-        return vector.broadcast(wide, one) if vectors else one
-
+    wide = with_element(number.type, ir.IntegerType.get_signless(16))
     bits = arith.extui(wide, number)
-    low = arith.shli(arith.andi(bits, constant(LOW)), constant(HALF))
-    high = arith.shli(arith.andi(bits, constant(HIGH)), constant(2 * HALF))
+    low = arith.shli(arith.andi(bits, filled(wide, LOW)), filled(wide, HALF))
+    high = arith.shli(arith.andi(bits, filled(wide, HIGH)), filled(wide, 2 * HALF))
     return arith.ori(low, high)
 
 
@@ -135,11 +128,9 @@ class Step:
 
     def half(self, column: ir.Value, half: int) -> ir.Value:
         """The columns' low or high halves as places in 16 bytes."""
-        element = self.kind.element_type
-        mask = vector.broadcast(self.kind, arith.constant(element, LOW))
+        mask = filled(self.kind, LOW)
         if half:
-            by = vector.broadcast(self.kind, arith.constant(element, HALF))
-            column = arith.shrui(column, by)
+            column = arith.shrui(column, filled(self.kind, HALF))
         return arith.andi(column, mask)
 
     def places(self, ivs: Values, row: ir.Value) -> tuple[ir.Value, ir.Value]:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nanoloom.ir.access import add, index
+from nanoloom.ir.access import add, as_index, index
 from nanoloom.ir.linalg_query import map_dims, maps
 from nanoloom.ir.mlir import arith, ir, tensor, vector
 from nanoloom.vector.nanokernel.fma import (
@@ -31,7 +31,6 @@ from nanoloom.vector.nanokernel.fma import (
 from nanoloom.vector.nanokernel.k_groups import Prepare
 from nanoloom.vector.nanokernel.tile.tile import (
     Tile,
-    as_index,
     initial_number,
     origin,
     place_of,

@@ -20,9 +20,10 @@ from dataclasses import replace
 from math import prod
 from typing import TypeAlias
 
-from nanoloom.ir.access import add, constant_of, index, multiply
-from nanoloom.ir.mlir import arith, ir, scf, vector
+from nanoloom.ir.access import add, as_index, constant_of, index, multiply
+from nanoloom.ir.mlir import arith, ir
 from nanoloom.nest.guard import MOST_ENDS, Guard, Partition
+from nanoloom.vector.emit_loops import emit_branch
 from nanoloom.vector.guard import Bounds, Ends, GuardedDim
 from nanoloom.vector.index_multiples import multiple
 from nanoloom.vector.nanokernel.fma import vector_kind
@@ -32,7 +33,8 @@ from nanoloom.vector.nanokernel.operands.guarded_lhs import (
     GuardedRead,
 )
 from nanoloom.vector.nanokernel.reduction_loops import counted, with_value
-from nanoloom.vector.nanokernel.tile.tile import Tile, as_index, zero_of
+from nanoloom.vector.nanokernel.tile.tile import Tile
+from nanoloom.vector.widths import filled
 
 Values: TypeAlias = list[ir.Value]
 # The loops over some dimensions: from loop variables and sums on, within bounds.
@@ -98,7 +100,7 @@ def fill_sums(
         sums = counted(end, 1, sums, inside, begin=begin)
         return counted(extent, 1, sums, outside, begin=end)
 
-    zero = vector.broadcast(kind, zero_of(kind.element_type))
+    zero = filled(kind, 0)
     start = tile.ivs(index(0), index(0))
     return through(shape.reduced, start, [zero] * tile.plan.vectors)
 
@@ -167,13 +169,8 @@ def first_of(
     if not ways:
         return otherwise()
     (here, sums), *rest = ways
-    kinds = [vector_kind(tile)] * tile.plan.rows * tile.plan.vectors
-    made = scf.IfOp(here(), list(kinds), has_else=True)
-    with ir.InsertionPoint(made.then_block):
-        scf.yield_(sums())
-    with ir.InsertionPoint(made.else_block):
-        scf.yield_(first_of(tile, rest, otherwise))
-    return list(made.results)
+    kinds: list[ir.Type] = [vector_kind(tile)] * tile.plan.rows * tile.plan.vectors
+    return emit_branch(here(), sums, lambda: first_of(tile, rest, otherwise), kinds)
 
 
 def unknown_end(tile: Tile) -> GuardedDim | None:

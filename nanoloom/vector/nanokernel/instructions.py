@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from nanoloom.ir.mlir import arith, ir, llvm, math, memref, named, vector
+from nanoloom.ir.mlir import arith, ir, llvm, math, named, vector
 from nanoloom.nest.extent import Lanes
 from nanoloom.target.instructions import x86
 from nanoloom.target.instructions.choose import DotUse
 from nanoloom.target.instructions.composed import DIFFERING
 from nanoloom.target.instructions.instruction import Instruction
 from nanoloom.vector.dialect import INSTRUCTION, make
+from nanoloom.vector.subview import subview
 from nanoloom.vector.widths import vector_type
 
 READ = "vector.transfer_read"
@@ -125,12 +126,5 @@ def memory_of(value: ir.Value) -> ir.Value:
     buffer = read.operands[0]
     kind = ir.MemRefType(buffer.type)
     count = ir.VectorType(value.type).shape[0]
-    sizes, ones = [1] * (kind.rank - 1) + [count], [1] * kind.rank
     at = list(read.operands)[1 : 1 + kind.rank]
-    strides, _ = kind.get_strides_and_offset()
-    layout = ir.StridedLayoutAttr.get(
-        ir.ShapedType.get_dynamic_stride_or_offset(), strides
-    )
-    made = ir.MemRefType.get(sizes, kind.element_type, layout, kind.memory_space)
-    dynamic = [ir.ShapedType.get_dynamic_size()] * kind.rank
-    return memref.SubViewOp(made, buffer, at, [], [], dynamic, sizes, ones).result
+    return subview(buffer, at, [1] * (kind.rank - 1) + [count])

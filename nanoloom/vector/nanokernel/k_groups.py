@@ -32,6 +32,7 @@ from nanoloom.vector.nanokernel.reduction_loops import (
 )
 from nanoloom.vector.nanokernel.tile.instruction_order import in_order
 from nanoloom.vector.nanokernel.tile.tile import Tile, place_of, read_vector, zero_of
+from nanoloom.vector.widths import filled
 
 
 @dataclass(frozen=True)
@@ -243,7 +244,7 @@ def right_reader(tile: Tile, group: int, most: int = 0) -> RightReader:
         first = multiply(number, index(group))
         steps = (add(first, index(g)) for g in range(count))
         rows = [tile.read_right(with_value(ivs, depth, k), v) for k in steps]
-        return interleaved_panel(rows + [zeros_like(rows[0])] * (group - count))
+        return interleaved_panel(rows + [filled(rows[0].type, 0)] * (group - count))
 
     return read_rows
 
@@ -272,11 +273,6 @@ def spread(value: ir.Value, lanes: int, element: ir.Type) -> ir.Value:
     """A group of the left operand in every lane, as a vector of these elements."""
     count = lanes * LANE // element.width  # type: ignore[attr-defined] - of numbers
     return in_lanes(word_of(value), ir.VectorType.get([count], element))
-
-
-def zeros_like(value: ir.Value) -> ir.Value:
-    kind = ir.VectorType(value.type)
-    return vector.broadcast(kind, zero_of(kind.element_type))
 
 
 __all__ = [

@@ -24,6 +24,7 @@ from nanoloom.vector.nanokernel.reduction_loops import (
     with_value,
 )
 from nanoloom.vector.nanokernel.tile.tile import Tile
+from nanoloom.vector.widths import filled
 
 Sums = list[ir.Value]
 
@@ -102,8 +103,7 @@ class NarrowSums:
 
     def zeros(self) -> Sums:
         """Narrow sums at the beginning of a round."""
-        zero = arith.constant(self.kind.element_type, 0)
-        return [vector.broadcast(self.kind, zero)] * self.count
+        return [filled(self.kind, 0)] * self.count
 
 
 def lane_sums(wide: ir.Type, narrow: ir.Value) -> ir.Value:
@@ -113,12 +113,9 @@ def lane_sums(wide: ir.Type, narrow: ir.Value) -> ir.Value:
     bits = ir.VectorType(narrow.type).element_type.width  # type: ignore[attr-defined] - of numbers
     lanes, full = vector.bitcast(wide, narrow), word.width  # type: ignore[attr-defined] - of numbers
 
-    def number(value: int) -> ir.Value:
-        return vector.broadcast(wide, arith.constant(word, value))
-
     while bits < full:
-        odd, bits = arith.shrui(lanes, number(bits)), 2 * bits
+        odd, bits = arith.shrui(lanes, filled(wide, bits)), 2 * bits
         ones = sum((1 << bits // 2) - 1 << at for at in range(0, full, bits))
-        mask = number(ones)
+        mask = filled(wide, ones)
         lanes = arith.addi(arith.andi(lanes, mask), arith.andi(odd, mask))
     return lanes

@@ -17,9 +17,10 @@ from dataclasses import replace
 
 from nanoloom.errors import Error
 from nanoloom.ir.access import index
-from nanoloom.ir.mlir import arith, ir, scf
+from nanoloom.ir.mlir import arith, ir
 from nanoloom.schedule.families import FMA_FAMILY
 from nanoloom.target.facts import Target
+from nanoloom.vector.emit_loops import emit_branch
 from nanoloom.vector.nanokernel import families
 from nanoloom.vector.nanokernel.balanced_tiles import balance_tiles
 from nanoloom.vector.nanokernel.fma import start_values, vector_kind
@@ -111,9 +112,4 @@ def either(
     """The sums of a tile that has more rows or columns than so many, or of another."""
     kinds: list[ir.Type] = [vector_kind(tile)] * tile.plan.rows * tile.plan.vectors
     above = arith.cmpi(arith.CmpIPredicate.ugt, count, index(most))
-    made = scf.IfOp(above, kinds, has_else=True)
-    with ir.InsertionPoint(made.then_block):
-        scf.yield_(more())
-    with ir.InsertionPoint(made.else_block):
-        scf.yield_(fewer())
-    return list(made.results)
+    return emit_branch(above, more, fewer, kinds)

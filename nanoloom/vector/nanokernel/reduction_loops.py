@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from nanoloom.ir.access import add, index, multiply
-from nanoloom.ir.mlir import arith, ir, scf
+from nanoloom.ir.mlir import arith, ir
+from nanoloom.vector.emit_loops import emit_loop
 from nanoloom.vector.guard import Bounds
 from nanoloom.vector.nanokernel.tile.tile import Tile
 
@@ -99,14 +100,7 @@ def counted(
     begin: Extent = 0,
 ) -> list[ir.Value]:
     """A loop that carries the accumulators."""
-    loop = scf.ForOp(place(begin), place(extent), index(steps), sums)
-    with ir.InsertionPoint(loop.body):
-        scf.yield_(inside(loop.induction_variable, list(loop.inner_iter_args)))
-    return list(loop.results)
-
-
-def place(extent: Extent) -> ir.Value:
-    return index(extent) if isinstance(extent, int) else extent
+    return emit_loop((begin, extent), steps, sums, inside)
 
 
 def with_value(ivs: list[ir.Value], dim: int, value: ir.Value) -> list[ir.Value]:

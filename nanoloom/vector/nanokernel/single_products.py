@@ -25,6 +25,7 @@ from nanoloom.vector.nanokernel.instructions import instruction
 from nanoloom.vector.nanokernel.operands.convert_lhs import convert_lhs, extended
 from nanoloom.vector.nanokernel.operands.vector_load_lhs import Number
 from nanoloom.vector.nanokernel.tile.tile import Tile, place_of, read_vector
+from nanoloom.vector.widths import filled
 
 UPPER = 0xFFFF0000 - (1 << LANE)
 # Of a type of vectors, narrow numbers, and whether these are signed.
@@ -67,7 +68,7 @@ def accumulate(
                 one = extended(wide.element_type, row.number(g), signed[0])
                 return vector.broadcast(wide, one)
             if g >= row.count:
-                return vector.broadcast(wide, k_groups.zero_of(wide.element_type))
+                return filled(wide, 0)
             return widening.left(wide, row.alone(g), signed[0])
 
         return number

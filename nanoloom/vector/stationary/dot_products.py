@@ -24,9 +24,9 @@ from nanoloom.ir.mlir import arith, ir, vector
 from nanoloom.target.facts import Target
 from nanoloom.target.instructions.choose import DotUse, plain_dot
 from nanoloom.target.instructions.instruction import BITS, LANE
-from nanoloom.vector.grouped_rows import zeros
 from nanoloom.vector.nanokernel.instructions import add_products
 from nanoloom.vector.vector_plan import VectorPlan
+from nanoloom.vector.widths import filled
 
 
 def dot_along(op: Op, plan: VectorPlan, target: Target) -> DotUse | None:
@@ -73,7 +73,7 @@ def added(
     given: vectors of numbers.  mask: which of them count, None for all.
     """
     if mask is not None:  # of products of zeros nothing is left
-        given = [arith.select(mask, x, zeros(ir.VectorType(x.type))) for x in given]
+        given = [arith.select(mask, x, filled(x.type, 0)) for x in given]
     width, lanes = use.dot.bits // BITS[use.dot.right], use.dot.bits // LANE
     count = ir.VectorType(given[0].type).shape[0] // width
     for number in range(count):

@@ -6,19 +6,19 @@ been added to a result is written when it leaves.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from nanoloom.errors import Error
 from nanoloom.ir.access import Operand, add, coefficient, index
-from nanoloom.ir.mlir import arith, ir, memref, scf, vector
+from nanoloom.ir.mlir import arith, ir, memref, vector
 from nanoloom.nest.extent import Lanes
 from nanoloom.nest.reuse import Place, moved
 from nanoloom.nest.taps import Tap, Window
+from nanoloom.vector.emit_loops import emit_loop
 from nanoloom.vector.lane_values import Uniform, Vector
 from nanoloom.vector.operand_loads import load_operand
-from nanoloom.vector.software_pipelining import ROLLED
 from nanoloom.vector.stationary import dot_products
 from nanoloom.vector.tile_points import Point
 from nanoloom.vector.value_cache import ValueCache
@@ -54,13 +54,14 @@ def factors_of(number: int, x: Operand, dim: int) -> Place:
 
 
 def loop(
-    begin: ir.Value, end: ir.Value, step: int = 1, values: Sequence[ir.Value] = ()
-) -> scf.ForOp:
+    bounds: tuple[int | ir.Value, int | ir.Value],
+    inside: Callable[[ir.Value, list[ir.Value]], list[ir.Value] | None],
+    step: int = 1,
+    values: Sequence[ir.Value] = (),
+) -> list[ir.Value]:
     """A loop of a block of code, which LLVM leaves as it is: `turns` says how many of
     its steps stand behind each other."""
-    made = scf.ForOp(begin, end, index(step), list(values))
-    made.operation.attributes["loop_annotation"] = ir.Attribute.parse(ROLLED)
-    return made
+    return emit_loop(bounds, step, values, inside, rolled=True)
 
 
 @dataclass

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nanoloom.ir.access import constant_of, index
-from nanoloom.ir.mlir import ir, scf
+from nanoloom.ir.access import constant_of
+from nanoloom.ir.mlir import ir
 from nanoloom.nest.register_residency import Residency, residency
 from nanoloom.nest.taps import Tap
 from nanoloom.vector.extent_values import possible_values
@@ -55,8 +55,8 @@ def points(
         points(held, ivs, Tap(tap.sums, there), where, level + 1)
     if constant_of(extent) == written:
         return
-    rest = loop(index(written), extent)
-    with ir.InsertionPoint(rest.body):
-        at = moved(ivs, dim, rest.induction_variable)
-        points(held, at, tap, where, level + 1, known=False)
-        scf.yield_([])
+
+    def beyond(at: ir.Value, _: Sequence[ir.Value]) -> None:
+        points(held, moved(ivs, dim, at), tap, where, level + 1, known=False)
+
+    loop((written, extent), beyond)

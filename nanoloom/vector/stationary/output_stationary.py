@@ -15,8 +15,9 @@ from functools import partial
 
 from nanoloom.errors import Error
 from nanoloom.ir.access import add, index
-from nanoloom.ir.mlir import arith, ir, scf
+from nanoloom.ir.mlir import arith, ir
 from nanoloom.nest.taps import Tap
+from nanoloom.vector.emit_loops import emit_branch
 from nanoloom.vector.extent_values import possible_values
 from nanoloom.vector.extents import is_next
 from nanoloom.vector.stationary.held_operands import HeldOperands, Key, loop
@@ -69,10 +70,7 @@ def rows(
     if is_next(index(0), end):
         step(index(0))
         return
-    every = loop(index(0), end)
-    with ir.InsertionPoint(every.body):
-        step(every.induction_variable)
-        scf.yield_([])
+    loop((0, end), lambda at, _: step(at))
 
 
 def inside(
@@ -89,20 +87,15 @@ def inside(
     dim, backs = held.window.points[level], sorted({-tap.points[level] for tap in taps})
     extent, at = held.loops.extent(dim), ivs[dim]
     all_are = within(at, backs[-1], backs[0], extent)
-    branch = scf.IfOp(all_are, has_else=len(backs) > 1)
-    with ir.InsertionPoint(branch.then_block):
-        rows(held, ivs, taps, level + 1)
-        scf.yield_([])
-    if len(backs) == 1:
-        return
-    with ir.InsertionPoint(branch.else_block):
+
+    def each() -> None:
         for back in backs:
-            some = scf.IfOp(within(at, back, back, extent))
-            with ir.InsertionPoint(some.then_block):
-                here = [tap for tap in taps if -tap.points[level] == back]
-                rows(held, ivs, here, level + 1)
-                scf.yield_([])
-        scf.yield_([])
+            here = [tap for tap in taps if -tap.points[level] == back]
+            some = within(at, back, back, extent)
+            emit_branch(some, partial(rows, held, ivs, here, level + 1))
+
+    every = partial(rows, held, ivs, taps, level + 1)
+    emit_branch(all_are, every, each if len(backs) > 1 else None)
 
 
 def within(at: ir.Value, most: int, least: int, extent: ir.Value) -> ir.Value:
@@ -126,10 +119,7 @@ def each_extent(held: HeldOperands, dim: int, emit: Callable[[int], None]) -> No
         return
     for number in numbers:
         here = arith.cmpi(arith.CmpIPredicate.eq, extent, index(number))
-        branch = scf.IfOp(here)
-        with ir.InsertionPoint(branch.then_block):
-            emit(number)
-            scf.yield_([])
+        emit_branch(here, partial(emit, number))
 
 
 def sweep(
@@ -161,17 +151,18 @@ def sweep(
     middle = first + rounds * turns
     complete(held, moved(ivs, dim, index(first)), carried)
     values = [held.now[key][0] for key in carried]
-    inner = loop(index(first), index(middle), turns, values)
-    with ir.InsertionPoint(inner.body):
-        enter(held, carried, list(inner.inner_iter_args))
+
+    def together(begin: ir.Value, now: list[ir.Value]) -> list[ir.Value]:
+        enter(held, carried, now)
         for turn in range(turns):
-            at = add(inner.induction_variable, index(turn))
+            at = add(begin, index(turn))
             for number, tap in enumerate(taps):
                 held.compute(moved(ivs, dim, at), tap, keep[number])
             held.advance()
         assert set(held.now) == set(carried), "a step leaves what the next one finds"
-        scf.yield_([held.now[key][0] for key in carried])
-    enter(held, carried, list(inner.results))
+        return [held.now[key][0] for key in carried]
+
+    enter(held, carried, loop((first, middle), together, turns, values))
     steps(middle, last)
     held.release(moved(ivs, dim, index(last)))
 

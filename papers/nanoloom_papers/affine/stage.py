@@ -15,9 +15,9 @@ from nanoloom.ir.mlir import ir, named, run_pipeline
 from nanoloom.schedule.library.decisions import STACK_BYTES
 from nanoloom.target.facts import Target
 from nanoloom.vector.body_indices import write_out_places
+from nanoloom.vector.emit_loops import ROLLED
 from nanoloom.vector.passes import TO_BUFFERS, emulate_small_floats, return_nothing
 from nanoloom.vector.scratch_memory import place_temporaries, scratch_bytes
-from nanoloom.vector.software_pipelining import ROLLED
 from nanoloom.vector.stage import Vectorized
 from nanoloom.vector.tasks import split_into_phases
 from nanoloom.vector.temporaries import bound_temporaries

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from nanoloom.ir.access import add, index
 from nanoloom.ir.linalg_query import maps
-from nanoloom.ir.mlir import arith, ir, scf
+from nanoloom.ir.mlir import arith, ir
+from nanoloom.vector.emit_loops import emit_branch
 from nanoloom.vector.nanokernel.amx import instructions as tiles
 from nanoloom.vector.nanokernel.amx.tile import Product, heights
 from nanoloom.vector.nanokernel.amx.tile_edges import (
@@ -28,13 +31,8 @@ def write(
         store(product, sums, at)
     else:
         full = arith.cmpi(arith.CmpIPredicate.eq, own, index(product.height))
-        either = scf.IfOp(full, has_else=True)
-        with ir.InsertionPoint(either.then_block):
-            store(product, sums, at)
-            scf.yield_([])
-        with ir.InsertionPoint(either.else_block):
-            through_block(product, sums, at, own)
-            scf.yield_([])
+        edge = partial(through_block, product, sums, at, own)
+        emit_branch(full, partial(store, product, sums, at), edge)
 
 
 def through_block(

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nanoloom.ir.access import index
+from nanoloom.ir.access import as_index, index
 from nanoloom.ir.linalg_query import Op, body, inputs, map_dims, maps
 from nanoloom.ir.loop_nest import STAGE, names_of
 from nanoloom.ir.mlir import arith, ir, linalg, tensor
+from nanoloom.linalg.builder.tensor_slices import sliced
 from nanoloom.nest.contraction import Contraction
 from nanoloom.nest.extent import Lanes
 from nanoloom.schedule.families import FAMILIES
@@ -29,7 +30,6 @@ from nanoloom.vector.nanokernel.operands.convert_lhs import part_of
 from nanoloom.vector.nanokernel.tile.extents import extent_is_not_one, most_results
 from nanoloom.vector.nanokernel.tile.operand_reuse import visit_of
 from nanoloom.vector.nanokernel.tile.tile import (
-    as_index,
     initial_number,
     origin,
     packed_argument,
@@ -174,18 +174,8 @@ def panel_of(op: Op, shape: Contraction, columns: int) -> tuple[ir.Value, int]:
     panel = arith.divui(as_index(by_dim[shape.column]), index(columns))
     lead: list[ir.Value] = [as_index(by_dim[d]) for d in shape.shared] + [panel]
     sizes = [1] * len(lead) + list(kind.shape[len(lead) :])
-    return slice_of(packed, lead, sizes), ir.BlockArgument(packed).arg_number
-
-
-def slice_of(source: ir.Value, lead: list[ir.Value], sizes: list[int]) -> ir.Value:
-    """source[lead..., :, :] with leading dimensions of extent 1."""
-    kind = ir.RankedTensorType(source.type)
-    dynamic = -(1 << 63)
-    offsets = [dynamic] * len(lead) + [0] * (kind.rank - len(lead))
-    made = ir.RankedTensorType.get(sizes, kind.element_type)
-    return tensor.ExtractSliceOp(
-        made, source, lead, [], [], offsets, sizes, [1] * kind.rank
-    ).result
+    begin = [*lead, *[0] * (kind.rank - len(lead))]
+    return sliced(packed, begin, sizes), ir.BlockArgument(packed).arg_number
 
 
 def panel_map(count: int, shape: Contraction, group: int) -> ir.AffineMap:

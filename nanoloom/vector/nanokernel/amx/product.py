@@ -18,9 +18,10 @@ from dataclasses import dataclass, replace
 
 from nanoloom.ir.access import constant_of, index, multiply
 from nanoloom.ir.linalg_query import Op, inputs, is_generic, maps
-from nanoloom.ir.mlir import arith, ir, memref, scf
+from nanoloom.ir.mlir import arith, ir, memref
 from nanoloom.schedule.directives.prefetch import Prefetch
 from nanoloom.schedule.families import IMAGE_ROWS
+from nanoloom.vector.emit_loops import emit_branch, emit_loop
 from nanoloom.vector.nanokernel.amx import instructions as tiles
 from nanoloom.vector.nanokernel.amx.accumulators import get, put, sums_of, write
 from nanoloom.vector.nanokernel.amx.panels import (
@@ -102,13 +103,14 @@ def lower(op: Op, prefetches: Mapping[int, Prefetch]) -> None:
         block = room(op, rows.tiles * height, WIDTH, ir.MemRefType(out.type))
         Pass(product, rows, target=block).over(chunks[0])
         if last > 1:
-            loop = scf.ForOp(index(1), index(last), index(1))
-            with ir.InsertionPoint(loop.body):
+
+            def between(number: ir.Value, _: object) -> None:
                 size = chunks[1].steps * product.together
-                begin = multiply(loop.induction_variable, index(size))
+                begin = multiply(number, index(size))
                 chunk = replace(chunks[1], begin=begin)
                 Pass(product, rows, block, block).over(chunk)
-                scf.yield_([])
+
+            emit_loop((1, last), 1, [], between)
         Pass(product, rows, source=block).over(chunks[last])
     if FRESH in marks:
         drop_init(op, out)
@@ -187,13 +189,7 @@ class Pass:
             self.weaving(chunk)
         else:
             new = arith.cmpi(arith.CmpIPredicate.eq, woven.again, index(0))
-            either = scf.IfOp(new, has_else=True)
-            with ir.InsertionPoint(either.then_block):
-                self.weaving(chunk)
-                scf.yield_([])
-            with ir.InsertionPoint(either.else_block):
-                self.tiles(0, chunk)
-                scf.yield_([])
+            emit_branch(new, lambda: self.weaving(chunk), lambda: self.tiles(0, chunk))
 
     def weaving(self, chunk: Chunk) -> None:
         """The first tile weaves for all of them."""
@@ -207,13 +203,10 @@ class Pass:
             self.tile(index(0), chunk)
             return
         whole = self.rows.tiles - bool(self.rows.alone)
-        end = index(whole)
+        end: int | ir.Value = whole
         if self.rows.count is not None:
             end = arith.ceildivui(self.rows.count, index(self.product.height))
-        loop = scf.ForOp(index(begin), end, index(1))
-        with ir.InsertionPoint(loop.body):
-            self.tile(loop.induction_variable, chunk)
-            scf.yield_([])
+        emit_loop((begin, end), 1, [], lambda number, _: self.tile(number, chunk))
         if self.rows.alone:
             last = replace(self.product, height=self.rows.alone)
             first = index(whole * self.product.height)

@@ -20,8 +20,9 @@ from math import prod
 from nanoloom.ir.access import add, divide, index, multiply
 from nanoloom.ir.linalg_query import Op, iterators, maps
 from nanoloom.ir.loop_nest import element
-from nanoloom.ir.mlir import ir, scf
+from nanoloom.ir.mlir import ir
 from nanoloom.schedule.directives.prefetch import Prefetch
+from nanoloom.vector.emit_loops import emit_loop
 from nanoloom.vector.nanokernel.amx import instructions as tiles
 from nanoloom.vector.nanokernel.amx.panels import SUM
 from nanoloom.vector.nanokernel.amx.step import Between, LhsRows, no_loads, step
@@ -162,14 +163,13 @@ def accumulate(
     ) -> list[ir.Value]:
         if level == len(outer):
             return along(product, ivs, round_, count, chunk, sums)
-        loop = scf.ForOp(index(0), index(outer[level]), index(1), sums)
-        with ir.InsertionPoint(loop.body):
-            iv = loop.induction_variable
+
+        def inside(iv: ir.Value, carried: list[ir.Value]) -> list[ir.Value]:
             here = with_value(ivs, product.reduced[level], iv)
             following = add(multiply(round_, index(outer[level])), iv)
-            carried = list(loop.inner_iter_args)
-            scf.yield_(nest(level + 1, here, following, carried))
-        return list(loop.results)
+            return nest(level + 1, here, following, carried)
+
+        return emit_loop((0, outer[level]), 1, sums, inside)
 
     return nest(0, product.begin(at), number, begun)
 
@@ -226,12 +226,8 @@ def rounds(
     """So many steps in a loop over k; between: what goes between products, for a k."""
     if steps <= 0:
         return sums
-    end = index(steps * together)
-    loop = scf.ForOp(index(0), end, index(together), sums)
-    with ir.InsertionPoint(loop.body):
-        k, carried = loop.induction_variable, list(loop.inner_iter_args)
-        scf.yield_(whole(k, carried, between(k)))
-    return list(loop.results)
+    bounds = 0, steps * together
+    return emit_loop(bounds, together, sums, lambda k, now: whole(k, now, between(k)))
 
 
 def weave_along(

@@ -11,12 +11,16 @@ from math import prod
 
 from nanoloom.ir.access import add, apply, function_around, index
 from nanoloom.ir.linalg_query import Op, map_dims, maps
-from nanoloom.ir.mlir import arith, ir, memref, scf, vector
+from nanoloom.ir.mlir import arith, ir, memref, vector
 from nanoloom.linalg.builder.pointwise import itself, pointwise
+from nanoloom.linalg.builder.tensor_slices import Number
 from nanoloom.nest.extent import Lanes
+from nanoloom.vector.emit_loops import emit_loop
 from nanoloom.vector.nanokernel.amx import instructions as tiles
 from nanoloom.vector.nanokernel.amx.panels import LANES, MARK
+from nanoloom.vector.nanokernel.tile.tile import read_vector, write_vector
 from nanoloom.vector.scratch_memory import MADE
+from nanoloom.vector.subview import subview
 from nanoloom.vector.vector_copies import along_rows
 
 WIDTH = 2 * tiles.COLUMNS
@@ -41,26 +45,13 @@ def rows_from(
 ) -> ir.Value:
     """So many rows of a buffer from one on; place: which of its dimensions they are."""
     kind = ir.MemRefType(buffer.type)
-    extents = [
+    extents: list[Number] = [
         memref.dim(buffer, index(d)) if kind.is_dynamic_dim(d) else kind.shape[d]
         for d in range(kind.rank)
     ]
-    strides, _ = kind.get_strides_and_offset()
-    known = [
-        "?" if d == place or kind.is_dynamic_dim(d) else str(kind.shape[d])
-        for d in range(kind.rank)
-    ]
-    steps = ", ".join("?" if x == DYNAMIC else str(x) for x in strides)
-    layout = f"strided<[{steps}], offset: ?>"
-    return memref.subview(
-        buffer,
-        [start if d == place else 0 for d in range(kind.rank)],
-        [many if d == place else extents[d] for d in range(kind.rank)],
-        [1] * kind.rank,
-        result_type=ir.Type.parse(
-            f"memref<{'x'.join(known)}x{kind.element_type}, {layout}>"
-        ),
-    )
+    extents[place] = many
+    starts: list[Number] = [start if d == place else 0 for d in range(kind.rank)]
+    return subview(buffer, starts, extents)
 
 
 def room_of(out: ir.Value) -> ir.Value:
@@ -94,15 +85,15 @@ def last_columns(
     together = tiles.ROW_BYTES // tiles.bytes_of(left)
     block = room(op, height, together, kind)
     first = index(0) if count is None else arith.subi(index(height), count)
-    loop = scf.ForOp(index(0), index(height) if count is None else count, index(1))
-    with ir.InsertionPoint(loop.body):
-        r = loop.induction_variable
+
+    def copy(r: ir.Value, _: object) -> None:
         own = add(first, r)
         here = [add(iv, own) if d == row else iv for d, iv in enumerate(ivs)]
         at = [apply(e, here) for e in maps(op)[0].results]
         numbers = read_columns(left, at, together, index(rest))
-        write_row(numbers, block, own)
-        scf.yield_([])
+        write_vector(numbers, block, [own, index(0)], None)
+
+    emit_loop((0, height if count is None else count), 1, [], copy)
     return block
 
 
@@ -113,32 +104,9 @@ def read_columns(
 
     inside: how many those are, None for all.
     """
-    kind = ir.MemRefType(source.type)
-    element = kind.element_type
-    zero = arith.constant(element, 0.0 if isinstance(element, ir.FloatType) else 0)
-    last = ir.AffineMap.get(kind.rank, 0, [ir.AffineDimExpr.get(kind.rank - 1)])
     bits = ir.VectorType.get([lanes], ir.IntegerType.get_signless(1))
-    return vector.transfer_read(
-        ir.VectorType.get([lanes], element),
-        source,
-        at,
-        ir.AffineMapAttr.get(last),
-        zero,
-        ir.ArrayAttr.get([ir.BoolAttr.get(True)]),
-        mask=None if inside is None else vector.create_mask(bits, [inside]),
-    )
-
-
-def write_row(value: ir.Value, block: ir.Value, row: ir.Value) -> None:
-    last = ir.AffineMap.get(2, 0, [ir.AffineDimExpr.get(1)])
-    vector.TransferWriteOp(
-        None,
-        value,
-        block,
-        [row, index(0)],
-        ir.AffineMapAttr.get(last),
-        ir.ArrayAttr.get([ir.BoolAttr.get(True)]),
-    )
+    mask = None if inside is None else vector.create_mask(bits, [inside])
+    return read_vector(source, at, lanes, mask)
 
 
 def copy_out(
@@ -173,18 +141,10 @@ def inside(
 
     As wide as the result, so that a copy in either direction has its extents.
     """
-    element = ir.MemRefType(block.type).element_type
     shift = index(0) if count is None else arith.subi(index(height), count)
     many = index(height) if count is None else count
     width = memref.dim(out, index(ir.MemRefType(out.type).rank - 1))
-    layout = f"strided<[{WIDTH}, 1], offset: ?>"
-    return memref.subview(
-        block,
-        [shift, 0],
-        [many, width],
-        [1, 1],
-        result_type=ir.Type.parse(f"memref<?x?x{element}, {layout}>"),
-    )
+    return subview(block, [shift, 0], [many, width])
 
 
 def in_block(op: Op, rank: int) -> ir.AffineMap:

@@ -24,11 +24,13 @@ from dataclasses import dataclass
 from nanoloom.errors import Error
 from nanoloom.ir.access import add, apply, divide, index, multiply
 from nanoloom.ir.linalg_query import Op, maps
-from nanoloom.ir.mlir import arith, ir, memref, scf, vector
+from nanoloom.ir.mlir import arith, ir, memref, vector
+from nanoloom.vector.emit_loops import emit_loop
 from nanoloom.vector.nanokernel.amx import instructions as tiles
 from nanoloom.vector.nanokernel.amx.panels import PLACES, SHARED
 from nanoloom.vector.nanokernel.amx.tile_edges import WIDTH, read_columns, room
-from nanoloom.vector.nanokernel.k_groups import interleaved_panel, zero_of
+from nanoloom.vector.nanokernel.k_groups import interleaved_panel
+from nanoloom.vector.widths import filled
 
 MOST_BYTES = 1 << 24  # of a block
 ROW_BYTES = 2 * tiles.ROW_BYTES  # of a block: two tile registers lie side by side
@@ -73,12 +75,12 @@ class InterleavedRows:
         begin = 0
         for end, there in zip(ends, (self.group, alone, 0), strict=True):
             if begin < end:
-                loop = scf.ForOp(index(begin), index(end), index(1))
-                with ir.InsertionPoint(loop.body):
-                    number = loop.induction_variable
+
+                def group(number: ir.Value, _: object, there: int = there) -> None:
                     ahead = multiply(number, index(self.group))
                     self.weave(add(source, ahead), add(at, number), there)
-                    scf.yield_([])
+
+                emit_loop((begin, end), 1, [], group)
             begin = end
 
     def part(self, source: ir.Value, k: ir.Value, number: int, count: int) -> None:
@@ -91,7 +93,7 @@ class InterleavedRows:
     def weave(self, source: ir.Value, at: ir.Value, there: int) -> None:
         """A group of rows; there: so many of them are rows of the operand's."""
         kind = ir.MemRefType(self.source.type).element_type
-        none = vector.broadcast(ir.VectorType.get([WIDTH], kind), zero_of(kind))
+        none = filled(ir.VectorType.get([WIDTH], kind), 0)
         rows = [self.read(add(source, index(g))) for g in range(there)]
         woven = interleaved_panel(rows + [none] * (self.group - there))
         vector.store(woven, self.block, [at, index(0)])

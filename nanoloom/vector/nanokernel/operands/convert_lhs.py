@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nanoloom.errors import Error
-from nanoloom.ir.access import index
 from nanoloom.ir.mlir import arith, ir, tensor
 from nanoloom.linalg.builder.pointwise import element_type, pointwise
+from nanoloom.linalg.builder.tensor_slices import extents_of, sliced
 from nanoloom.nest.extent import Lanes
 from nanoloom.target.instructions.instruction import LANE
 from nanoloom.vector.nanokernel.tile.extents import most_of
@@ -68,13 +68,7 @@ def part_of(room: ir.Value, value: ir.Value) -> ir.Value:
     kind, whole = ir.RankedTensorType(value.type), ir.RankedTensorType(room.type)
     if list(kind.shape) == list(whole.shape):
         return room
-    dynamic = [p for p in range(kind.rank) if kind.is_dynamic_dim(p)]
-    made = ir.RankedTensorType.get(kind.shape, whole.element_type)
-    sizes = [tensor.dim(value, index(place)) for place in dynamic]
-    zeros, ones = [0] * kind.rank, [1] * kind.rank
-    return tensor.ExtractSliceOp(
-        made, room, [], sizes, [], zeros, list(kind.shape), ones
-    ).result
+    return sliced(room, [0] * kind.rank, extents_of(value))
 
 
 def extended(kind: ir.Type, value: ir.Value, signed: bool = True) -> ir.Value:

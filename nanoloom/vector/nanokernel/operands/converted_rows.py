@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nanoloom.errors import Error
-from nanoloom.ir.access import add, index
+from nanoloom.ir.access import add, as_index, index
 from nanoloom.ir.linalg_query import map_dims, maps
 from nanoloom.ir.mlir import arith, ir, memref, vector
 from nanoloom.vector.nanokernel.operands.convert_lhs import extended
@@ -24,7 +24,6 @@ from nanoloom.vector.nanokernel.reduction_loops import (
 from nanoloom.vector.nanokernel.tile.task import as_buffer, locality, whole_loops
 from nanoloom.vector.nanokernel.tile.tile import (
     Tile,
-    as_index,
     origin,
     place_of,
     read_vector,

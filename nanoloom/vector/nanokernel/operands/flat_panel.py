@@ -13,6 +13,7 @@ from nanoloom.ir.access import index
 from nanoloom.ir.linalg_query import map_dims, maps
 from nanoloom.ir.mlir import arith, ir, tensor
 from nanoloom.linalg.builder.pointwise import itself, pointwise
+from nanoloom.linalg.builder.tensor_slices import Number, extents_of, inserted, sliced
 from nanoloom.nest.extent import Lanes
 from nanoloom.vector.nanokernel.tile.extents import most_of
 from nanoloom.vector.nanokernel.tile.task import after_tasks, at_task
@@ -49,23 +50,18 @@ def copied(source: ir.Value, extents: list[int], lanes: Lanes) -> ir.Value:
     rank, last = kind.rank, kind.rank - 1
     room = tensor.empty([*extents[:last], 1, extents[last]], kind.element_type)
     room = zeros_behind(room, source, lanes)
-    sizes = [
-        tensor.dim(source, index(place))
-        for place in range(rank)
-        if kind.is_dynamic_dim(place)
-    ]
-    shape = [*kind.shape[:last], 1, kind.shape[last]]
-    inside = slice_of(room, shape, sizes, shape)
+    begin, sizes = [0] * (rank + 1), extents_of(source)
+    sizes.insert(last, 1)
+    inside = sliced(room, begin, sizes)
     dims = [ir.AffineDimExpr.get(d) for d in range(rank)]
     between = [*dims[:last], ir.AffineConstantExpr.get(0), dims[last]]
     writing = ir.AffineMap.get(rank, 0, between)
     same = [ir.AffineMap.get_identity(rank)]
     words = along_rows(rank, lanes)
     made = pointwise([source], inside, itself, same, writing, words)
-    zeros, ones = [0] * len(shape), [1] * len(shape)
-    whole = tensor.InsertSliceOp(made, room, [], sizes, [], zeros, shape, ones).result
-    filled = list(ir.RankedTensorType(whole.type).shape)
-    return slice_of(whole, filled, [], extents)
+    whole = inserted(made, room, begin, sizes)
+    filled = ir.RankedTensorType(whole.type).shape
+    return sliced(whole, begin, filled, shape=extents)
 
 
 def zeros_behind(room: ir.Value, source: ir.Value, lanes: Lanes) -> ir.Value:
@@ -77,29 +73,13 @@ def zeros_behind(room: ir.Value, source: ir.Value, lanes: Lanes) -> ir.Value:
     here, rank = kind.shape[-1], len(shape)
     if here == shape[-1]:
         return room
-    offsets, sizes = [0] * (rank - 1) + [here], [*shape[:-1], shape[-1] - here]
-    begin: list[ir.Value] = []
-    count: list[ir.Value] = []
+    begin: Number = here
+    count: Number = shape[-1] - here
     if kind.is_dynamic_dim(kind.rank - 1):
-        unknown = ir.ShapedType.get_dynamic_size()
-        offsets[-1] = ir.ShapedType.get_dynamic_stride_or_offset()
-        sizes[-1] = unknown
-        begin = [tensor.dim(source, index(kind.rank - 1))]
-        count = [arith.subi(index(shape[-1]), begin[0])]
-    element = ir.RankedTensorType(room.type).element_type
-    made, ones = ir.RankedTensorType.get(sizes, element), [1] * rank
-    rest = tensor.ExtractSliceOp(made, room, begin, count, [], offsets, sizes, ones)
-    zeros = fill_rows(rest.result, lambda: zero_of(element), lanes)
-    return tensor.InsertSliceOp(
-        zeros, room, begin, count, [], offsets, sizes, ones
-    ).result
-
-
-def slice_of(
-    value: ir.Value, shape: list[int], sizes: list[ir.Value], kept: list[int]
-) -> ir.Value:
-    """The beginning of a tensor; kept: the shape without dimensions of 1 to drop."""
-    element = ir.RankedTensorType(value.type).element_type
-    zeros, ones = [0] * len(shape), [1] * len(shape)
-    made = ir.RankedTensorType.get(kept, element)
-    return tensor.ExtractSliceOp(made, value, [], sizes, [], zeros, shape, ones).result
+        begin = tensor.dim(source, index(kind.rank - 1))
+        count = arith.subi(index(shape[-1]), begin)
+    starts, sizes = [*[0] * (rank - 1), begin], [*shape[:-1], count]
+    zeros = fill_rows(
+        sliced(room, starts, sizes), lambda: zero_of(kind.element_type), lanes
+    )
+    return inserted(zeros, room, starts, sizes)

@@ -15,11 +15,13 @@ cache to take it: between products it is nearly free.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from nanoloom.ir.access import add, index, multiply
 from nanoloom.ir.linalg_query import maps
-from nanoloom.ir.mlir import arith, ir, memref, scf, vector
+from nanoloom.ir.mlir import arith, ir, memref, vector
 from nanoloom.schedule.directives.nanokernel import FRONT
+from nanoloom.vector.emit_loops import emit_branch
 from nanoloom.vector.nanokernel.fma import (
     Columns,
     numbers,
@@ -51,15 +53,10 @@ def accumulate(tile: Tile) -> list[ir.Value]:
 
     first = arith.cmpi(arith.CmpIPredicate.eq, panel.visit.again, index(0))
     if tile.plan.copy_rhs == FRONT:
-        with ir.InsertionPoint(scf.IfOp(first).then_block):
-            panel.fill_all()
-            scf.yield_([])
+        emit_branch(first, panel.fill_all)
         return products(panel.read)
-    either = scf.IfOp(first, [s.type for s in start], has_else=True)
-    for block, columns in zip(either.regions, (panel.fill, panel.read), strict=True):
-        with ir.InsertionPoint(block.blocks[0]):
-            scf.yield_(products(columns))
-    return list(either.results)
+    filling, reading = (partial(products, x) for x in (panel.fill, panel.read))
+    return emit_branch(first, filling, reading, [s.type for s in start])
 
 
 @dataclass(frozen=True)

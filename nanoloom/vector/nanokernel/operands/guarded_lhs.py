@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from nanoloom.ir.access import (
     add,
     apply,
+    as_index,
     coefficient,
     constant_of,
     index,
@@ -28,7 +29,6 @@ from nanoloom.vector.nanokernel.k_groups import Row
 from nanoloom.vector.nanokernel.reduction_loops import with_value
 from nanoloom.vector.nanokernel.tile.tile import (
     Tile,
-    as_index,
     origin,
     read_vector,
 )

@@ -16,6 +16,7 @@ from nanoloom.dynamic.dynamic_kernel import ARGUMENT
 from nanoloom.errors import Error
 from nanoloom.ir.access import (
     add,
+    as_index,
     constant_of,
     divide,
     function_around,
@@ -32,7 +33,6 @@ from nanoloom.vector.nanokernel.tile.operand_reuse import changes, tile_loops
 from nanoloom.vector.nanokernel.tile.task import is_within
 from nanoloom.vector.nanokernel.tile.tile import (
     Tile,
-    as_index,
     origin,
     packed_argument,
     read_vector,

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from math import prod
 
 from nanoloom.dynamic.dynamic_kernel import ARGUMENT
-from nanoloom.ir.access import add, apply, function_around, index, multiply
+from nanoloom.ir.access import (
+    add,
+    apply,
+    as_index,
+    function_around,
+    index,
+    multiply,
+)
 from nanoloom.ir.linalg_query import (
     Op,
     input_count,
@@ -218,10 +225,6 @@ def plus(one: ir.Value | int, other: ir.Value | int) -> ir.Value | int:
     return add(as_index(one), as_index(other))
 
 
-def as_index(value: ir.Value | int) -> ir.Value:
-    return index(value) if isinstance(value, int) else value
-
-
 def initial_number(value: ir.Value) -> ir.Value | None:
     """The constant that an accumulator starts from, if a fill made it."""
     source, _ = origin(value)
@@ -238,18 +241,16 @@ def initial_number(value: ir.Value) -> ir.Value | None:
 def read_vector(
     source: ir.Value, at: list[ir.Value], lanes: int, mask: ir.Value | None
 ) -> ir.Value:
-    """`lanes` contiguous elements of a tensor's innermost dimension."""
-    kind = ir.RankedTensorType(source.type)
+    """`lanes` contiguous elements of the innermost dimension of a tensor or buffer."""
+    kind = ir.ShapedType(source.type)
     element = kind.element_type
-    made = ir.VectorType.get([lanes], element)
-    zero = zero_of(element)
     last = ir.AffineMap.get(kind.rank, 0, [ir.AffineDimExpr.get(kind.rank - 1)])
     return vector.transfer_read(
-        made,
+        ir.VectorType.get([lanes], element),
         source,
         at,
         ir.AffineMapAttr.get(last),
-        zero,
+        zero_of(element),
         ir.ArrayAttr.get([ir.BoolAttr.get(True)]),
         mask=mask,
     )
@@ -262,11 +263,12 @@ def zero_of(element: ir.Type) -> ir.Value:
 def write_vector(
     value: ir.Value, target: ir.Value, at: list[ir.Value], mask: ir.Value | None
 ) -> ir.Value:
-    """The tensor with `lanes` contiguous elements replaced."""
-    rank = ir.RankedTensorType(target.type).rank
+    """The tensor, or the buffer, with `lanes` contiguous elements replaced."""
+    rank = ir.ShapedType(target.type).rank
+    on_tensors = isinstance(target.type, ir.RankedTensorType)
     last = ir.AffineMap.get(rank, 0, [ir.AffineDimExpr.get(rank - 1)])
     op = vector.TransferWriteOp(
-        target.type,
+        target.type if on_tensors else None,
         value,
         target,
         at,
@@ -274,7 +276,7 @@ def write_vector(
         ir.ArrayAttr.get([ir.BoolAttr.get(True)]),
         mask=mask,
     )
-    return op.results[0]
+    return op.results[0] if on_tensors else target
 
 
 def place_of(indexing: ir.AffineMap, ivs: list[ir.Value]) -> list[ir.Value]:

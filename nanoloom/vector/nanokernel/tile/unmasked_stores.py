@@ -12,7 +12,8 @@ long as all of a short sum.  The branch costs nothing, it is nearly always the s
 from __future__ import annotations
 
 from nanoloom.ir.access import index
-from nanoloom.ir.mlir import arith, ir, named, scf, vector
+from nanoloom.ir.mlir import arith, ir, named, vector
+from nanoloom.vector.emit_loops import emit_branch
 
 WRITE, MASK = "vector.transfer_write", "vector.create_mask"
 
@@ -45,12 +46,12 @@ def branch(store: ir.Operation, count: ir.Value) -> None:
     assert isinstance(op, vector.TransferWriteOp)
     (lanes,) = ir.VectorType(op.valueToStore.type).shape
     whole = arith.cmpi(arith.CmpIPredicate.sge, count, index(lanes))
-    either = scf.IfOp(whole, has_else=True)
-    with ir.InsertionPoint(either.then_block):
-        vector.TransferWriteOp(
-            None, op.valueToStore, op.base, op.indices, op.permutation_map, op.in_bounds
-        )
-        scf.yield_([])
-    with ir.InsertionPoint(either.else_block):
+    words = op.base, op.indices, op.permutation_map, op.in_bounds
+
+    def unmasked() -> None:
+        vector.TransferWriteOp(None, op.valueToStore, *words)
+
+    def masked() -> None:
         store.clone()
-        scf.yield_([])
+
+    emit_branch(whole, unmasked, masked)

@@ -8,14 +8,14 @@ from nanoloom.nest.nest import LoopNest
 from nanoloom.schedule.dataflow.dataflow import Dataflow, parse
 from nanoloom.schedule.dataflow.layer import Layer, layer_of
 from nanoloom.schedule.dataflow.recommended import candidates, recommended
-from nanoloom.schedule.dataflow.reuse_model import (
+from nanoloom.target import by_name
+from nanoloom_papers.reproduce.reuse_model import (
     Sizes,
     Traffic,
     saved,
     table_one,
     traffic,
 )
-from nanoloom.target import by_name
 from tests.notation.programs import kernels
 from tests.schedule.dataflow.executed import executed
 from tests.schedule.dataflow.layers import DEPTHWISE, Case
