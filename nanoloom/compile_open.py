@@ -90,7 +90,8 @@ def of_rows(
     try:
         return batched(model, walks, options, report)
     except NotDynamic as other:
-        both = f"{reason}; {other}" if str(other) else str(reason)
+        said = str(other) in str(reason)  # also where it says nothing
+        both = str(reason) if said else f"{reason}; {other}"
         why = NotDynamic(both, for_images=reason.for_images)
         raise with_dims(why, plain(model.samples[0])) from reason
 

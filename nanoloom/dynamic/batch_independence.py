@@ -91,7 +91,9 @@ class Rows:
             return
         made = [self.is_rows(row) for row in self.outputs(visits)]
         if given and all(x.is_known for x in first.outputs) and not any(made):
-            size_predicates.require(visits, [{"batch": n} for n in self.batches])
+            samples = [{"batch": n} for n in self.batches]
+            if not size_predicates.is_right(visits, samples):
+                raise NotDynamic("decides by a size")
             self.shaped |= {
                 row[0].name
                 for row in self.outputs(visits)

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nanoloom.dynamic.dynamic_refusal import NotDynamic
 from nanoloom.dynamic.polynomial import Dims, found
 from nanoloom.dynamic.sample_walk import Visit
 from nanoloom.graph.operator_spec import OfSizes
@@ -42,12 +41,6 @@ def is_right(visits: Sequence[Visit], samples: Sequence[Dims]) -> bool:
         case _:
             right = all(alike(row) for row in rows)
     return right
-
-
-def require(visits: Sequence[Visit], samples: Sequence[Dims]) -> None:
-    """Raise Differs where other sizes than the samples might give something else."""
-    if not is_right(visits, samples):
-        raise NotDynamic(f"{visits[0].name} decides by a size")
 
 
 def alike(row: Sequence[np.ndarray | None]) -> bool:

@@ -39,6 +39,7 @@ from nanoloom.graph.sequences.outputs import open_outputs, regroup, spans_of
 from nanoloom.graph.splice import inline_graph, local_outputs, substitute
 from nanoloom.graph.types import integer_sources, shape_of
 from nanoloom.graph.unique_names import Names
+from nanoloom.graph.unlike_branches import unlike_branches
 
 OPERATORS = ("If", "Loop", "Scan")
 SCAN_WITHOUT_BATCH = 9
@@ -117,8 +118,8 @@ class Control:
         pairs = list(zip(*(body.outputs for body in branches), strict=True))
         counted = any(counts_of(x) for pair in pairs for x in pair)
         joined = counted or merge_branches.numbers_decide(node, self.decided)
-        for x, y in pairs:
-            require_alike(node, x, y, only_rank=joined)
+        for index, (x, y) in enumerate(pairs):
+            require_alike(node, index, (x, y), joined=joined)
         given = self.names, self.opset, self.decided
         merge_branches.Join(node, branches, *given).run()
         maker = Maker(graph, node, self.names, self.opset, (0,), self.decided)
@@ -265,19 +266,25 @@ class Control:
         hand_on(Maker(graph, node, self.names, self.opset, (), self.decided), body)
 
 
-def require_alike(node: ir.Node, x: ir.Value, y: ir.Value, *, only_rank: bool) -> None:
-    """Raise an Error for branches whose outputs no value of the program can hold."""
+def require_alike(
+    node: ir.Node, index: int, outputs: tuple[ir.Value, ir.Value], *, joined: bool
+) -> None:
+    """Raise an Error for branches whose outputs no value of the program can hold.
+
+    joined: one can hold other extents of the same rank.
+    """
+    x, y = outputs
     if x.dtype != y.dtype:
         raise ModelError(
             f"its branches give {x.dtype} and {y.dtype}", where=where(node)
         )
     shapes = shape_of(x), shape_of(y)
-    if shapes[0] != shapes[1] and not (only_rank and len(shapes[0]) == len(shapes[1])):
-        raise DataDependent(
-            f"its branches give the shapes {shapes[0]} and {shapes[1]}",
-            integer_sources([node.inputs[0]]),
-            where=where(node),
-            hint="the condition must be known while compiling",
+    if shapes[0] != shapes[1] and not (joined and len(shapes[0]) == len(shapes[1])):
+        raise unlike_branches(
+            node,
+            index,
+            (f"of shape {shapes[0]}", f"of shape {shapes[1]}"),
+            "one rank" if joined else "one shape",
         )
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import onnx
 import onnx.parser
 import pytest
 
 import nanoloom
+from nanoloom.errors import DataDependent
 from tests.kernels.repeats.ended_loops import HEAD, reference
 from tests.vector.kernel_harness import shared_cache
 
@@ -44,6 +47,49 @@ def test_any_size(kind: str) -> None:
             assert found.shape == wanted.shape
             np.testing.assert_array_equal(found, wanted)
     if kind == "sizes":  # then the condition's value decides
-        assert "its branches give the shapes" in program.open.reason
+        assert "is of shape" in program.open.reason
     else:
         assert not program.open.reason
+
+
+DECIDED = "top = ReduceMax<keepdims = 0>(x)  c = Cast<to = 9>(top)"
+UNLIKE = {  # branches, what follows them, and what is said of either
+    "shape": ("p = Relu(x)", "zero = Constant<value_ints = [0]>() "
+              "q = Unsqueeze(x, zero)", "y = Identity(i)",
+              r"of shape \(3, 4\) from then_branch and of shape \(1, 3, 4\) from",
+              "one (rank|shape)"),
+    "sequence": ("p = SequenceConstruct(x)", "q = SequenceConstruct(x, x)",
+                 "y = ConcatFromSequence<axis = 0>(i)",
+                 "a sequence of 1 tensor from then_branch and a sequence of 2 tensors",
+                 "sequences of one length"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("is_input", [True, False])
+@pytest.mark.parametrize("kind", UNLIKE)
+def test_branches_that_no_program_holds(kind: str, *, is_input: bool) -> None:
+    """Says which If, which output, how they differ and what to do.
+
+    A call has the condition's value where it is an input, and is compiled for it.
+    """
+    then, other, end, said, wanted = UNLIKE[kind]
+    given, first = ("bool c, ", "") if is_input else ("", DECIDED)
+    text = f"""unlike ({given}float[3,4] x) => (float[m,k] y) {{ {first}
+      i = If (c) <
+        then_branch = a () => (p) {{ {then} }},
+        else_branch = b () => (q) {{ {other} }}>
+      {end}
+    }}"""
+    model = onnx.parser.parse_model(HEAD + text)
+    do = f"let both branches give {wanted}"
+    way = "from Python, which compiles for each value of c" if is_input else "export"
+    with pytest.raises(DataDependent) as refusal:
+        program = nanoloom.compile(model, threads=1, cache=shared_cache())
+        program.variant_of(program.static_shapes(), {})
+    told = str(refusal.value)
+    assert re.search(f"If.*output i is {said}.*condition c.*{do}.*{way}", told)
+    if is_input:
+        program = nanoloom.compile(model, threads=1, cache=shared_cache())
+        x = np.ones((3, 4), np.float32)
+        made = [program({"x": x, "c": np.array(c)})["y"].shape for c in (True, False)]
+        assert made == [(3, 4), (1, 3, 4) if kind == "shape" else (6, 4)]

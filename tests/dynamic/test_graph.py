@@ -134,6 +134,8 @@ def test_refusals(tmp_path: Path, text: str, reason: str) -> None:
     if "some" not in text:
         assert (made["y"] == models.wanted(model(text), {"x": x})["y"]).all()
     assert re.search(reason or "^$", program.open.reason)
+    assert program.open.reason.count("decides by a size") == ("decides" in reason)
+    assert not re.search(r"(node \S+ \(\w+\)) \1", program.open.reason)  # once
 
 
 def test_what_a_comparison_may_be_with(tmp_path: Path) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from nanoloom.errors import DataDependent, Unsupported
+from nanoloom.errors import Unsupported
 from nanoloom.graph.sequences.change import elements_of
 from nanoloom.graph.splice import substitute, typed_like
-from nanoloom.graph.types import deciding_sources
 from nanoloom.graph.unique_names import Names
+from nanoloom.graph.unlike_branches import unlike_branches
 
 SPANS = "nanoloom.spans"  # of a branch: of each output, how many tensors it is
 Spans = Sequence[int | None]
@@ -63,15 +63,21 @@ def spans_of(node: ir.Node, bodies: Sequence[ir.Graph]) -> Spans | None:
     found = [x for body in bodies if (x := body.meta.pop(SPANS, None)) is not None]
     if not found:
         return None
-    for one, other in zip(found[0], found[-1], strict=True):
-        if one != other:
-            raise DataDependent(
-                f"its branches give sequences of {one or 0} and {other or 0} tensors",
-                deciding_sources(node.inputs[0]),
-                where=f"node {node.name} (If)",
-                hint="the condition must be known while compiling",
+    for index, spans in enumerate(zip(found[0], found[-1], strict=True)):
+        if spans[0] != spans[1]:
+            raise unlike_branches(
+                node,
+                index,
+                (said_of(spans[0]), said_of(spans[1])),
+                "sequences of one length",
             )
     return found[0]
+
+
+def said_of(span: int | None) -> str:
+    if span is None:
+        return "a tensor"
+    return f"a sequence of {span} tensor{'' if span == 1 else 's'}"
 
 
 def regroup(graph: ir.Graph, node: ir.Node, spans: Spans, names: Names) -> None:
