@@ -149,7 +149,7 @@ REFUSED = {
     " y = OptionalGetElement (o)",
     r"splits 6 places into \[4, 1\]": "n = Constant <value = int64[2] {4, 1}> ()"
     " s = SplitToSequence <axis = 0> (x, n) y = ConcatFromSequence <axis = 0> (s)",
-    "a sequence of 1 tensor .* a sequence of 2 tensors": "z = Constant <value = int64 {1}> ()"
+    "sequence of 1 tensor .* sequence of 2": "z = Constant <value = int64 {1}> ()"
     " on = Less (k, z) f = ReduceMax <keepdims = 0> (x) big = Greater (f, f)"
     " s = If (big) <then_branch = a () => (seq(float[6, 4]) p) {"
     " p = SequenceConstruct (x) }, else_branch = b () => (seq(float[6, 4]) q) {"
