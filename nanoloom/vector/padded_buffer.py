@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nanoloom.errors import Error
+from nanoloom.ir.access import index
 from nanoloom.ir.linalg_query import Op, bordered, is_pad, yielded
 from nanoloom.ir.mlir import arith, ir, tensor
 from nanoloom.linalg.builder.pointwise import pointwise
@@ -41,16 +42,20 @@ class PaddedSpan:
 
     @staticmethod
     def of(
-        start: Number, extent: Number, low: int, size: int, whole: int
+        start: Number, extent: Number, low: int, size: Number, whole: int
     ) -> PaddedSpan:
-        """Of a part that begins at `start`; size: of the inside, which is at `low`."""
+        """Of a part that begins at `start`; size: of the inside, which is at `low`.
+
+        Behind an inside of any size there may be a border of any width.
+        """
         if size == whole:
             return PaddedSpan(extent, start, extent, 0, low=False, high=False)
         begin = number("max", lambda x: [x[0] - low, 0], start)
-        end = number("min", lambda x: [x[0] + x[1] - low, size], start, extent)
+        end = number("min", lambda x: [x[0] + x[1] - low, x[2]], start, extent, size)
         count = number("min", lambda x: [x[0] - x[1], x[2]], end, begin, extent)
         front = number("apply", lambda x: [x[0] - x[1] + low], begin, start)
-        return PaddedSpan(extent, begin, count, front, low > 0, low + size < whole)
+        high = not isinstance(size, int) or low + size < whole
+        return PaddedSpan(extent, begin, count, front, low > 0, high)
 
     @property
     def strips(self) -> list[tuple[Number, Number]]:
@@ -78,6 +83,9 @@ def write_padding(op: Op) -> None:
     value = choice.operands[2].owner.attributes["value"]  # type: ignore[union-attr] - a pad chooses a constant
     for use in list(op.operation.results[0].uses):
         user = use.owner.operation
+        if user.name == "tensor.dim":  # asks for an extent, reads nothing
+            user.operands[0] = list(op.operation.operands)[-1]
+            continue
         if user.name != SLICE:
             raise Error(
                 "a border around another stage is read whole",
@@ -105,7 +113,7 @@ def part_of(
 ) -> ir.Value:
     """A part of a border with what is inside of it."""
     whole = ir.RankedTensorType(part.operands[0].type).shape
-    sizes = ir.RankedTensorType(source.type).shape
+    sizes = sizes_of(source)
     starts, extents = bounds_of(part)
     spans = [
         PaddedSpan.of(*row)
@@ -139,6 +147,14 @@ def bounds_of(part: ir.Operation) -> tuple[list[Number], list[Number]]:
         mixed(part, "static_offsets", first),
         mixed(part, "static_sizes", second[: segments[2]]),
     )
+
+
+def sizes_of(source: ir.Value) -> list[Number]:
+    shape = ir.RankedTensorType(source.type).shape
+    return [
+        tensor.dim(source, index(place)) if size == DYNAMIC else size
+        for place, size in enumerate(shape)
+    ]
 
 
 def mixed(part: ir.Operation, name: str, values: Sequence[ir.Value]) -> list[Number]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from nanoloom.nest.contraction import bits
+from nanoloom.nest.contraction import bits, roles
 from nanoloom.nest.footprint import Sizes
 from nanoloom.nest.fused_consumer import PANEL_VECTORS, FusedConsumer
 from nanoloom.nest.nest import LoopNest, Role
@@ -101,7 +101,7 @@ def in_blocks(
         Parallel(found.last.name, sizes_in(found, block), ALL),
         *([StoreAt(found.pad.name, "padded")] if found.pad else []),
         *tasks,
-        Tile(found.end.name, tile_of(found, plan.rows), ALL),
+        Tile(found.end.name, tile_of(found, nest, block, plan.rows), ALL),
         *(word for word in made if not isinstance(word, (*FRONT, *LOOPS))),
         *(word for word in behind if not isinstance(word, (StoreAt, *LOOPS))),
     )
@@ -121,9 +121,17 @@ def sizes_in(found: FusedConsumer, block: Sizes) -> tuple[int, ...]:
     return tuple(map(size, found.last.axes))
 
 
-def tile_of(found: FusedConsumer, rows: int) -> tuple[int, ...]:
-    """Sizes of the register tile along the axes of what is read."""
+def tile_of(
+    found: FusedConsumer, nest: LoopNest, block: Sizes, rows: int
+) -> tuple[int, ...]:
+    """Sizes of the register tile along the axes of what is read.
+
+    Its rows run along an axis of which a task reads several points.
+    """
     shape, row = found.shape, row_of(found.shape)
+    here = roles(found.product_of(nest, block).stage(found.product.name))
+    if here is not None and row_of(here) is not None:
+        row = row_of(here)
     ones = dict.fromkeys((*shape.shared, *shape.rows), 1)
     wanted = ones | ({} if row is None else {row: rows})
     return shape.sizes(wanted, own=found.product == found.end)
