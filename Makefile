@@ -126,6 +126,10 @@ bench: .venv/bench.stamp ## every table of benchmarks/, peers measured in the sa
 	$(INSTALL) --no-build-isolation --editable '.[bench]'
 	@touch $@
 
+.PHONY: operators
+operators: .venv/torch.stamp ## PyTorch's own samples of operators, of every element type
+	$(BIN)/python -m tests.torch.operators
+
 wheels: .venv/run.stamp ## dist/: the compiler, and what only runs programs
 	$(BIN)/python wheels/build.py dist
 

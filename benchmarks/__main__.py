@@ -6,7 +6,7 @@ python -m benchmarks lock [--write]
 python -m benchmarks bisect MODEL
 
 whole_models, gemm, parts, layers, binary, computations, decoding, sizes, recurrences;
-compile_time, inner_loops, ports, instructions and scoring where they are named.
+compile_time, inner_loops, ports, instructions and scoring, and torch where they are named.
 --record keeps the tables in benchmarks/results, of which `page` makes
 docs/performance.md.  All of them say what got slower since
 `lock --write`; `bisect` finds the commit.
@@ -34,6 +34,7 @@ from benchmarks import (
     recurrences,
     scoring,
     sizes,
+    torch_compile,
     whole_models,
 )
 from benchmarks.results import commit, write_result
@@ -60,6 +61,7 @@ NAMED = {
     "scoring": scoring.main,
     "lock": lock.main,
     "bisect": bisect.main,
+    "torch": torch_compile.main,
 }
 
 

@@ -57,6 +57,7 @@ def compile(
     *,
     dynamic_shapes: Any = None,
     via: str = "graph",
+    release_weights: bool = False,
     threads: int | None = None,
     dims: Mapping[str, int | tuple[int, int]] | None = None,
     precision: Precision | None = None,
@@ -72,7 +73,8 @@ def compile(
     A module of PyTorch takes example_inputs (a tuple of arguments, or a dict by name)
     and dynamic_shapes, as torch.export does; an ExportedProgram has them already.  Both
     give a TorchProgram, which is called as the module is (docs/from-pytorch.md).
-    via: "graph", or "onnx" for torch's own exporter.
+    via: "graph", or "onnx" for torch's own exporter.  release_weights: the module's
+    weights are the program's alone from then on, and the module has empty ones.
 
     threads: 1 to 1024; default: NANOLOOM_THREADS, or what affinity, cgroup
     quota and OMP_NUM_THREADS allow.
@@ -96,9 +98,13 @@ def compile(
     if is_module(model) or is_exported(model):
         from nanoloom.torch.compile_module import compile_module
 
-        return compile_module(model, example_inputs, dynamic_shapes, via, build)
+        given = model, example_inputs, dynamic_shapes, via, build
+        return compile_module(*given, release_weights=release_weights)
     if example_inputs is not None or dynamic_shapes is not None or via != "graph":
         reason = "example_inputs, dynamic_shapes and via are for a module of PyTorch"
+        raise InputError(f"{reason}, and this is a {type(model).__name__}")
+    if release_weights:
+        reason = "release_weights is for a module of PyTorch"
         raise InputError(f"{reason}, and this is a {type(model).__name__}")
     return build(model)
 

@@ -88,7 +88,7 @@ def openvino(path: Path, arrays: Arrays, threads: int) -> Contender:
 def torch(path: Path, arrays: Arrays, threads: int) -> Contender:
     """PyTorch on the program that the model was exported from, MODEL.pt2 beside it."""
     try:
-        import torch as pytorch  # pyright: ignore[reportMissingImports]
+        import torch as pytorch
     except ImportError:
         raise missing("PyTorch", "torch") from None
     name = f"PyTorch {version('torch')}"

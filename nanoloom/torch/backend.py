@@ -5,21 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import torch  # pyright: ignore[reportMissingImports]
-from torch import fx  # pyright: ignore[reportMissingImports]
-from torch._dynamo.backends.common import (  # pyright: ignore[reportMissingImports]
-    aot_autograd,
-)
-from torch._guards import TracingContext  # pyright: ignore[reportMissingImports]
-from torch._subclasses.fake_tensor import (  # pyright: ignore[reportMissingImports]
-    FakeTensor,
-)
-from torch.fx.experimental.proxy_tensor import (  # pyright: ignore[reportMissingImports]
-    make_fx,
-)
-from torch.fx.traceback import (  # pyright: ignore[reportMissingImports]
-    preserve_node_meta,
-)
+import torch
+from torch import fx
+from torch._dynamo.backends.common import aot_autograd
+from torch._guards import TracingContext
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.traceback import preserve_node_meta
 
 from nanoloom.errors import Unsupported
 from nanoloom.frontend.torch.exported import is_mutation
@@ -56,9 +48,7 @@ def nanoloom(graph: fx.GraphModule, inputs: Sequence[Any], **said: Any) -> Run:
 
 def is_whole() -> bool:
     """Whether the user asked for one graph: fullgraph=True."""
-    from torch._dynamo.symbolic_convert import (  # pyright: ignore[reportMissingImports]
-        InstructionTranslator,
-    )
+    from torch._dynamo.symbolic_convert import InstructionTranslator
 
     try:
         return bool(InstructionTranslator.current_tx().one_graph)

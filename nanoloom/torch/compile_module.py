@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import torch  # pyright: ignore[reportMissingImports]
-from torch.export import ExportedProgram  # pyright: ignore[reportMissingImports]
+import torch
+from torch.export import ExportedProgram
 
 from nanoloom.api.program import Program
 from nanoloom.errors import InputError, Unsupported
 from nanoloom.frontend.torch.exported import Imported, import_exported
 from nanoloom.frontend.torch.whole_model import import_whole
 from nanoloom.torch.dimension_names import symbol_names
+from nanoloom.torch.released_weights import release
 from nanoloom.torch.torch_program import TorchProgram
 
 WAYS = {"graph": import_exported, "onnx": import_whole}
@@ -24,8 +25,10 @@ def compile_module(
     dynamic_shapes: Any,
     via: str,
     build: Callable[[object], Program],
+    *,
+    release_weights: bool = False,
 ) -> TorchProgram:
-    """build: the program of an ONNX model.
+    """build: the program of an ONNX model.  release_weights: as `release` does.
 
     Raises Unsupported for what torch cannot export, or nanoloom cannot import.
     """
@@ -41,9 +44,11 @@ def compile_module(
 
     def made() -> tuple[Program, Imported]:
         imported = WAYS[via](exported, names)
+        if release_weights:
+            release(imported, exported)
         return build(imported.model), imported
 
-    return TorchProgram(exported, made)
+    return TorchProgram(exported, made, released=release_weights)
 
 
 def arguments(example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

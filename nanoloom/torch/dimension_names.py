@@ -6,9 +6,9 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-import torch  # pyright: ignore[reportMissingImports]
-from torch.export import ExportedProgram  # pyright: ignore[reportMissingImports]
-from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImports]
+import torch
+from torch.export import ExportedProgram
+from torch.utils import _pytree as pytree
 
 from nanoloom.frontend.torch.sizes import expression
 

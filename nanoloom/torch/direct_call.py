@@ -13,20 +13,24 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import torch  # pyright: ignore[reportMissingImports]
-from torch._C._dynamo.guards import (  # pyright: ignore[reportMissingImports]
+import torch
+from torch._C._dynamo.guards import (
     _empty_strided_cpu as new_tensor,
 )
 
 from nanoloom.api.program import Program
 from nanoloom.frontend.torch.element_types import torch_view
 from nanoloom.frontend.torch.exported import Imported
+from nanoloom.frontend.torch.memory_order import inverse
 from nanoloom.interface.tensor import Tensor
 from nanoloom.runtime.variant import Variant
 from nanoloom.torch.memory import overlap
 
 PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
-NUMBERS = {torch.int64: (int, ctypes.c_int64), torch.float64: (float, ctypes.c_double)}
+NUMBERS: dict[Any, tuple[Any, Any]] = {
+    torch.int64: (int, ctypes.c_int64),
+    torch.float64: (float, ctypes.c_double),
+}
 Rows = tuple[tuple[int, ...], tuple[int, ...], torch.dtype]  # shape, strides, type
 
 
@@ -41,10 +45,10 @@ class DirectCall:
     ) -> None:
         self.variant = variant  # keeps what is run
         inputs, outputs = variant.library.inputs, variant.library.outputs
-        wanted = [(places[x.name], tuple(x.shape), dtype_of(x)) for x in inputs]
-        self.inputs = [(*each, NUMBERS.get(each[2])) for each in wanted]
-        self.sizes = [prod(s) * dtype.itemsize for _, s, dtype in wanted]
-        self.outputs = [rows_of(x) for x in outputs]
+        wanted = [(places[x.name], *rows_of(x, imported)) for x in inputs]
+        self.inputs = [(*each, NUMBERS.get(each[-1])) for each in wanted]
+        self.sizes = [prod(s) * dtype.itemsize for _, s, _, dtype in wanted]
+        self.outputs = [rows_of(x, imported) for x in outputs]
         numbers = {x.name: i for i, x in enumerate(outputs)}
         made_of = {i: imported.mutated.get(imported.inputs[x.name])
                    for i, x in enumerate(inputs)}  # fmt: skip
@@ -60,11 +64,12 @@ class DirectCall:
     def __call__(self, args: Sequence[Any]) -> list[Any] | None:
         starts: list[int] = []
         kept: list[Any] = []  # numbers, in memory for this call alone
-        for place, shape, dtype, number in self.inputs:
+        for place, shape, strides, dtype, number in self.inputs:
             x = args[place]
             if type(x) in PLAIN:
-                fits = x.dtype is dtype and x.shape == shape and x.is_contiguous()
-                if not fits or not x.is_cpu or x.is_neg():
+                fits = x.dtype is dtype and x.shape == shape
+                lies = x.stride() == strides or is_plain(x, strides)
+                if not fits or not lies or not x.is_cpu or x.is_neg():
                     return None
                 starts.append(x.data_ptr())
             elif number is not None and not shape and type(x) is number[0]:
@@ -107,9 +112,19 @@ def dtype_of(tensor: Tensor) -> torch.dtype:
     return torch_view(np.empty(0, tensor.element.dtype)).dtype
 
 
-def rows_of(tensor: Tensor) -> Rows:
-    strides = [prod(tensor.shape[axis + 1 :]) for axis in range(len(tensor.shape))]
-    return tuple(tensor.shape), tuple(strides), dtype_of(tensor)
+def rows_of(tensor: Tensor, imported: Imported) -> Rows:
+    """Shape and strides as torch counts the axes."""
+    shape = tensor.shape
+    strides = [prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    back = inverse(imported.orders.get(tensor.name, tuple(range(len(shape)))))
+    seen = tuple(shape[i] for i in back), tuple(strides[i] for i in back)
+    return *seen, dtype_of(tensor)
+
+
+def is_plain(x: torch.Tensor, strides: tuple[int, ...]) -> bool:
+    """Whether strides differ in axes of one element alone, where they mean nothing."""
+    pairs = zip(x.shape, x.stride(), strides, strict=True)
+    return len(strides) == x.dim() and all(n == 1 or a == b for n, a, b in pairs)
 
 
 def direct_call(

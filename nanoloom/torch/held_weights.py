@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from operator import attrgetter
 
-import torch  # pyright: ignore[reportMissingImports]
+import torch
 
 State = tuple[list[int], list[int]]
 # Called by map: a loop of Python takes three times as long over hundreds of weights.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-import torch  # pyright: ignore[reportMissingImports]
+import torch
 
 from nanoloom.errors import InputError
 

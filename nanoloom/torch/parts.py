@@ -7,17 +7,11 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import onnx_ir as ir
-import torch  # pyright: ignore[reportMissingImports]
-from torch import fx  # pyright: ignore[reportMissingImports]
-from torch._ops import (  # pyright: ignore[reportMissingImports]
-    HigherOrderOperator,
-)
-from torch.fx.passes.infra.partitioner import (  # pyright: ignore[reportMissingImports]
-    CapabilityBasedPartitioner,
-)
-from torch.fx.passes.operator_support import (  # pyright: ignore[reportMissingImports]
-    OperatorSupportBase,
-)
+import torch
+from torch import fx
+from torch._ops import HigherOrderOperator
+from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
+from torch.fx.passes.operator_support import OperatorSupportBase
 
 from nanoloom.errors import Error, InputError, ModelWarning, Unsupported
 from nanoloom.frontend.torch.element_types import ELEMENT_TYPES

@@ -7,17 +7,16 @@ from functools import cached_property
 from operator import itemgetter
 from typing import Any
 
-import torch  # pyright: ignore[reportMissingImports]
-from torch.export import ExportedProgram  # pyright: ignore[reportMissingImports]
-from torch.export._tree_utils import (  # pyright: ignore[reportMissingImports]
-    reorder_kwargs,
-)
-from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImports]
+import torch
+from torch.export import ExportedProgram
+from torch.export._tree_utils import reorder_kwargs
+from torch.utils import _pytree as pytree
 
 from nanoloom.api.program import Program
 from nanoloom.errors import InputError, public
 from nanoloom.frontend.torch.element_types import numpy_view, torch_view
 from nanoloom.frontend.torch.exported import Imported, held
+from nanoloom.frontend.torch.memory_order import as_counted, as_it_lies
 from nanoloom.torch.direct_call import DirectCall, direct_call
 from nanoloom.torch.held_weights import state
 from nanoloom.torch.memory import require_apart
@@ -35,8 +34,11 @@ class TorchProgram:
     program: the same with arrays by name: its inputs, its outputs, `save`.
     """
 
-    def __init__(self, exported: ExportedProgram, build: Build) -> None:
-        self.exported = exported
+    def __init__(
+        self, exported: ExportedProgram, build: Build, *, released: bool = False
+    ) -> None:
+        """released: the weights are the program's alone; they change no more."""
+        self.exported, self._released = exported, released
         self._build = build
         names = [*exported.state_dict, *exported.constants]
         every = {name: held(exported, name) for name in names}
@@ -46,7 +48,8 @@ class TorchProgram:
     def _make(self) -> None:
         self._program, self.imported = self._build()
         changed = self.imported.mutated
-        self._watched = [t for n, t in self._held.items() if n not in changed]
+        kept = {} if self._released else self._held
+        self._watched = [t for n, t in kept.items() if n not in changed]
         self._state = state(self._watched)
         places = self.imported.inputs.values()
         self._changing_names = [x for x in places if isinstance(x, str)]
@@ -80,7 +83,13 @@ class TorchProgram:
 
     @public
     def reload(self) -> None:
-        """Take the weights as they are now; nothing is compiled if none differs."""
+        """Take the weights as they are now; nothing is compiled if none differs.
+
+        Raises InputError for a program whose module has released them.
+        """
+        if self._released:
+            reason = "the module has released its weights"
+            raise InputError(reason, hint="compile a module that has some")
         self._make()
 
     @public
@@ -103,12 +112,17 @@ class TorchProgram:
         changed = {n: t for n, t in given.items() if self._target(n)}
         if changed:
             require_apart(changed, given)
-        arrays = {name: numpy_view(t, f"input {name}") for name, t in given.items()}
+        orders = self.imported.orders
+        arrays = {
+            name: numpy_view(as_it_lies(t, orders.get(name)), f"input {name}")
+            for name, t in given.items()
+        }
         made = self._program(arrays)
         results = [self._result(*each, made, leaves) for each in self.imported.results]
         with torch.no_grad():
             for name, tensor in changed.items():
-                tensor.copy_(torch_view(made[str(self._target(name))]))
+                target = str(self._target(name))
+                tensor.copy_(as_counted(torch_view(made[target]), orders.get(target)))
         if self._flat is not None:
             held = {n: self._flat + i for i, n in enumerate(self._changing_names)}
             places = {name: held[place] if isinstance(place, str) else place
@@ -154,7 +168,7 @@ class TorchProgram:
             return what
         if kind == "argument":
             return leaves[what]
-        tensor = torch_view(made[what])
+        tensor = as_counted(torch_view(made[what]), self.imported.orders.get(what))
         return tensor.item() if what in self.imported.numbers else tensor
 
     def __repr__(self) -> str:

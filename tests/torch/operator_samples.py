@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +45,7 @@ sort split sqrt squeeze stack std sub sum tanh topk transpose tril triu trunc un
 unsqueeze var where zeros_like
 """
 NAMES = frozenset(USED.split())
+EVERY = frozenset(info.name for info in op_db)
 
 
 @dataclass(frozen=True)
@@ -56,18 +58,20 @@ class Sample:
     wanted: list[Any]
 
 
-def samples(seed: int, share: float) -> Iterator[Sample]:
-    """A share of all samples in float32, drawn by the seed.
+def samples(
+    seed: int, share: float, dtype: Any = torch.float32, names: AbstractSet[str] = NAMES
+) -> Iterator[Sample]:
+    """A share of all samples of an element type, drawn by the seed.
 
     What drops numbers at random, writes in place or asks for values while it is traced
     is no call that a graph holds.
     """
     drawn = random.Random(seed)
     for info in op_db:
-        if info.name not in NAMES:
+        if info.name not in names or dtype not in info.supported_dtypes("cpu"):
             continue
         torch.manual_seed(seed)
-        for each in info.sample_inputs("cpu", torch.float32, requires_grad=False):
+        for each in info.sample_inputs("cpu", dtype, requires_grad=False):
             if drawn.random() >= share or each.kwargs.get("dropout_p"):
                 continue
             if (made := sample(info, each)) is not None:

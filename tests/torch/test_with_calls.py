@@ -156,3 +156,44 @@ def test_overlaps_of_drawn_spans() -> None:
         assert overlap(changed, read) == wanted
         found.add(wanted)
     assert found == {False, True}
+
+
+class Turned(nn.Module):
+    """A convolution of images, and a product with a matrix that comes turned."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 8, 3, 2, 1)
+
+    def forward(self, x: Any, y: Any) -> Any:
+        return torch.relu(self.conv(x)), y @ y.t() + 1, y.t()[:1] * 2
+
+
+@pytest.mark.parametrize("way", ["module", "backend"])
+def test_channels_last_and_turned_matrices_are_no_copies(
+    way: str, tmp_path: Path, no_arrays: Any
+) -> None:
+    module = Turned().eval().to(memory_format=torch.channels_last)
+
+    def given() -> tuple[Any, Any]:
+        x = torch.randn(2, 3, 9, 7).to(memory_format=torch.channels_last)
+        return x, torch.randn(5, 4).t()
+
+    options = {"cache": tmp_path, "threads": 1}
+    fast: Any = (
+        nanoloom.compile(module, given(), **options)
+        if way == "module"
+        else torch.compile(module, backend=backend, options=options)
+    )
+    with torch.no_grad():
+        plain = [x.contiguous() for x in given()]
+        for args in (given(), plain):
+            if way == "module" or args is not plain:
+                for found, wanted in zip(fast(*args), module(*args), strict=True):
+                    assert close(found, wanted)
+        fast(*given())
+        no_arrays()
+        x, y = given()
+        for found, wanted in zip(fast(x, y), module(x, y), strict=True):
+            assert close(found, wanted)
+            assert found.stride() == wanted.stride()

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import onnx_ir as ir
-import torch  # pyright: ignore[reportMissingImports]
-from torch import fx  # pyright: ignore[reportMissingImports]
+import torch
+from torch import fx
 
 from nanoloom.errors import Unsupported
 from nanoloom.frontend.torch.element_types import element_type

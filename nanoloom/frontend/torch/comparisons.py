@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import onnx_ir as ir
-import torch  # pyright: ignore[reportMissingImports]
+import torch
 
 from nanoloom.frontend.torch.call import Call, fake_of
 from nanoloom.frontend.torch.element_types import element_type

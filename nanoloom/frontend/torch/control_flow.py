@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
-import torch  # pyright: ignore[reportMissingImports]
-from torch import fx  # pyright: ignore[reportMissingImports]
+import torch
+from torch import fx
 
 from nanoloom.frontend.torch.call import Call, is_number
 from nanoloom.frontend.torch.decomposed import inlined

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx_ir as ir
-import torch  # pyright: ignore[reportMissingImports]
+import torch
 
 from nanoloom.frontend.torch.call import Call
 from nanoloom.frontend.torch.element_types import numpy_view
@@ -27,8 +28,16 @@ def expanded(call: Call, value: ir.Value) -> ir.Value:
 
 
 def arange(call: Call) -> ir.Value:
-    """Of integers as int64; of floats by their number, which torch has rounded."""
+    """Of integers as int64; of floats by their number, which torch has rounded.
+
+    Integers between floats are as many as the floats say, and begin at the integer.
+    """
     w, start, step = call.w, call.args.get("start", 0), call.args.get("step", 1)
+    if call.dtype.is_integer() and is_float(start, call["end"], step):
+        (count,) = call.shape
+        if not isinstance(count, int):
+            raise call.refuse("has ends that are no integers, and an open size")
+        return w.constant(int(start) + int(step) * np.arange(count), call.dtype)
     if call.dtype.is_integer():
         given = [call.of(x, T.INT64) for x in (start, call["end"], step)]
         return w.cast(w("Range", *given), call.dtype)
@@ -37,6 +46,10 @@ def arange(call: Call) -> ir.Value:
     wide = T.DOUBLE if call.dtype == T.DOUBLE else T.FLOAT
     steps = w("Mul", w.cast(each, wide), call.of(step, wide))
     return w.cast(w("Add", steps, call.of(start, wide)), call.dtype)
+
+
+def is_float(*given: object) -> bool:
+    return any(isinstance(x, float) for x in given)
 
 
 def scalar_tensor(call: Call) -> ir.Value:

@@ -7,19 +7,15 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import torch  # pyright: ignore[reportMissingImports]
-from torch import fx  # pyright: ignore[reportMissingImports]
-from torch._decomp import (  # pyright: ignore[reportMissingImports]
+import torch
+from torch import fx
+from torch._decomp import (
     core_aten_decompositions,
     decomposition_table,
 )
-from torch._subclasses.fake_tensor import (  # pyright: ignore[reportMissingImports]
-    FakeTensor,
-)
-from torch.fx.experimental.proxy_tensor import (  # pyright: ignore[reportMissingImports]
-    make_fx,
-)
-from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImports]
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils import _pytree as pytree
 
 from nanoloom.frontend.torch.call import Call
 from nanoloom.frontend.torch.encoder_layer import RULES

@@ -7,7 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import onnx_ir as ir
-import torch  # pyright: ignore[reportMissingImports]
+import torch
 
 from nanoloom.errors import Unsupported
 

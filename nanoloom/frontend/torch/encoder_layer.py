@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch  # pyright: ignore[reportMissingImports]
-import torch.nn.functional as F  # pyright: ignore[reportMissingImports]
+import torch
+import torch.nn.functional as F
 
 Tensor = Any
 

@@ -12,10 +12,10 @@ from functools import partial
 from typing import Any
 
 import onnx_ir as ir
-import torch  # pyright: ignore[reportMissingImports]
-from torch import fx  # pyright: ignore[reportMissingImports]
-from torch.export import ExportedProgram  # pyright: ignore[reportMissingImports]
-from torch.export.graph_signature import (  # pyright: ignore[reportMissingImports]
+import torch
+from torch import fx
+from torch.export import ExportedProgram
+from torch.export.graph_signature import (
     InputKind,
     OutputKind,
 )
@@ -23,6 +23,7 @@ from torch.export.graph_signature import (  # pyright: ignore[reportMissingImpor
 from nanoloom.errors import Unsupported
 from nanoloom.frontend.torch.element_types import element_type, numpy_view
 from nanoloom.frontend.torch.graph import GraphImporter
+from nanoloom.frontend.torch.memory_order import Order, inverse, memory_order
 from nanoloom.frontend.torch.sizes import Sizes
 from nanoloom.frontend.torch.writer import INT64, IR_VERSION, Writer
 
@@ -37,6 +38,7 @@ class Imported:
     name of the buffer.  results: for each result of the module, the output's name, the
     number of the argument that it is, or a constant.  mutated: the output that a
     buffer or an argument becomes.  numbers: outputs that are numbers, no tensors.
+    orders: of inputs and outputs whose axes lie otherwise than torch counts them.
     """
 
     model: ir.Model
@@ -44,6 +46,7 @@ class Imported:
     results: list[Place] = field(default_factory=list["Place"])
     mutated: dict[int | str, str] = field(default_factory=dict["int | str", str])
     numbers: set[str] = field(default_factory=set[str])
+    orders: dict[str, Order] = field(default_factory=dict[str, "Order"])
 
 
 class Importer:
@@ -75,15 +78,27 @@ class Importer:
         for node, place, name in given:
             fake = node.meta["val"]
             if isinstance(fake, torch.Tensor):
-                dtype = element_type(fake.dtype, f"input {name}")
-                value = self.writer.input(name, dtype, self.sizes.dims(fake.shape))
-                self.sizes.declare(value, fake.shape)
-                self.nodes.values[node] = value
+                value = self.tensor(fake, name)
                 self.imported.inputs[str(value.name)] = place
+                order = self.imported.orders.get(str(value.name))
+                if order is not None:
+                    self.writer.place = name
+                    value = self.writer("Transpose", value, perm=inverse(order))
+                self.nodes.values[node] = value
         for node, place, name in given:
             fake = node.meta["val"]
             if not isinstance(fake, torch.Tensor):
                 self.nodes.values[node] = self.number(fake, place, name)
+
+    def tensor(self, fake: torch.Tensor, name: str) -> ir.Value:
+        """An input, with its axes as they lie in memory."""
+        dtype, order = element_type(fake.dtype, f"input {name}"), memory_order(fake)
+        lies = fake.permute(order) if order is not None else fake
+        value = self.writer.input(name, dtype, self.sizes.dims(lies.shape))
+        self.sizes.declare(value, lies.shape)
+        if order is not None:
+            self.imported.orders[str(value.name)] = order
+        return value
 
     def number(self, fake: Any, place: int | str, name: str) -> Any:
         """An argument that is no tensor: a size of others, or an input of its own."""
@@ -109,8 +124,16 @@ class Importer:
             value = self.writer.constant(value)
         if isinstance(fake, torch.Tensor):
             value = self.writer.cast(value, element_type(fake.dtype, f"output {name}"))
+        order = memory_order(fake) if isinstance(fake, torch.Tensor) else None
+        if order is not None:
+            value, fake = (
+                self.writer("Transpose", value, perm=order),
+                fake.permute(order),
+            )
         made = self.writer("Identity", value)
         made.name = self.writer.name(f"{name}.out") if made.name != name else name
+        if order is not None:
+            self.imported.orders[str(made.name)] = order
         if isinstance(fake, torch.Tensor):
             made.shape = ir.Shape(self.sizes.dims(fake.shape))
         else:

@@ -60,7 +60,7 @@ def require_torch(where: str) -> None:
 def read_archive(path: Path) -> ir.Model:
     """The model in a file that torch.export.save wrote."""
     require_torch(str(path))
-    import torch  # pyright: ignore[reportMissingImports]
+    import torch
 
     try:
         exported = torch.export.load(path)

@@ -9,11 +9,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import onnx_ir as ir
-import torch  # pyright: ignore[reportMissingImports]
-from torch import fx  # pyright: ignore[reportMissingImports]
-from torch._ops import (  # pyright: ignore[reportMissingImports]
-    HigherOrderOperator,
-)
+import torch
+from torch import fx
+from torch._ops import HigherOrderOperator
 
 from nanoloom.errors import Error, Unsupported
 from nanoloom.frontend.torch import control_flow

@@ -179,11 +179,17 @@ def w_mask(call: Call, mask: object) -> ir.Value:
 
 def scatter(reduction: str) -> object:
     def made(call: Call) -> ir.Value:
-        if call.rank == 0 or call.input_rank("index") == 0:
-            raise call.refuse("scatters a scalar")
         words = {"add": "add", "multiply": "mul"}
         mode = words.get(call["reduce"] or "", reduction)
         w, x, at = call.w, call.value("self"), call.value("index", INT64)
+        if call.rank == 0 or call.input_rank("index") == 0:  # all have one element
+            if call.rank > 1:
+                raise call.refuse("scatters by a scalar")
+            x, at = (w.reshape(each, [-1]) for each in (x, at))
+            sent = call.value("src" if call.has("src") else "value", call.dtype)
+            sent = w.reshape(sent, [-1])
+            made = w("ScatterElements", x, at, sent, axis=0, reduction=mode)
+            return w.reshape(made, call.shape)
         if call.has("src"):
             sent = call.value("src", call.dtype)
             if not same_shape(call, "src", "index"):

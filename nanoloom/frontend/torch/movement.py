@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import onnx_ir as ir
-import torch  # pyright: ignore[reportMissingImports]
-from torch import fx  # pyright: ignore[reportMissingImports]
+import torch
+from torch import fx
 
 from nanoloom.frontend.torch.call import Call, fake_of
 from nanoloom.frontend.torch.writer import INT64

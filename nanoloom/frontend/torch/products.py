@@ -65,7 +65,8 @@ def outer(call: Call) -> ir.Value:
 def einsum(call: Call) -> ir.Value:
     equation = str(call["equation"]).replace(" ", "")
     terms = equation.split("->")[0].split(",")
-    tensors = call.tensors("tensors", call.dtype)
+    dtype = T.FLOAT if call.dtype == T.BFLOAT16 else call.dtype  # ONNX has none of it
+    tensors = call.tensors("tensors", dtype)
     ranks = [x.dim() for x in call.fakes("tensors")]
     others = [  # axes that "..." stands for
         rank - len(term.replace("...", "")) if "..." in term else 0
@@ -77,7 +78,8 @@ def einsum(call: Call) -> ir.Value:
             first = term.index("...")
             axes = call.w.constant([*range(first, first + missing)])
             tensors[i] = call.w("Unsqueeze", tensors[i], axes)
-    return call.w("Einsum", *tensors, equation=equation)
+    made = call.w("Einsum", *tensors, equation=equation)
+    return call.w.cast(made, call.dtype)
 
 
 def cosine_similarity(call: Call) -> ir.Value:
@@ -97,29 +99,38 @@ def cosine_similarity(call: Call) -> ir.Value:
 
 
 def attention(call: Call) -> ir.Value:
-    """softmax(query @ key.T * scale + mask) @ value; a row without any key is 0."""
+    """softmax(query @ key.T * scale + mask) @ value; a row without any key is 0.
+
+    Scores are f32 at least, as torch's own kernels have them.
+    """
     if call["dropout_p"]:
         raise call.refuse("drops numbers at random", hint="call module.eval() first")
-    w, dtype = call.w, call.dtype
+    w, dtype = call.w, wide_type(call.dtype)
     q, k, v = (call.value(n) for n in ("query", "key", "value"))
     if call["enable_gqa"]:
         k, v = shared_heads(call, k), shared_heads(call, v)
     rank = call.input_rank("key")
     order = [*range(rank - 2), rank - 1, rank - 2]
+    q, k = w.cast(q, dtype), w.cast(k, dtype)
     scores = w("MatMul", q, w("Transpose", k, perm=order))
-    scores = w("Mul", scores, scale_of(call))
+    scores = w("Mul", scores, scale_of(call, dtype))
+
+    def of_values(scores: ir.Value) -> ir.Value:
+        return w("MatMul", w.cast(w("Softmax", scores, axis=-1), call.dtype), v)
+
     mask = causal(call) if call["is_causal"] else call.optional("attn_mask")
     if mask is None:
-        return w("MatMul", w("Softmax", scores, axis=-1), v)
+        return of_values(scores)
     lowest = w.constant(-np.inf, dtype)
     if mask.dtype == T.BOOL:
         scores = w.typed(dtype, "Where", mask, scores, lowest)
     else:
         scores = w("Add", scores, w.cast(mask, dtype))
-    made = w("MatMul", w("Softmax", scores, axis=-1), v)
+    made = of_values(scores)
     if call["is_causal"]:  # the first key is seen by all
         return made
-    return w.typed(dtype, "Where", any_key(call, mask), made, w.constant(0, dtype))
+    none = w.constant(0, call.dtype)
+    return w.typed(call.dtype, "Where", any_key(call, mask), made, none)
 
 
 def any_key(call: Call, mask: ir.Value) -> ir.Value:
@@ -134,15 +145,19 @@ def any_key(call: Call, mask: ir.Value) -> ir.Value:
     return w("Not", w.typed(T.BOOL, "Equal", most, lowest))
 
 
-def scale_of(call: Call) -> ir.Value:
+def wide_type(dtype: ir.DataType) -> ir.DataType:
+    return T.FLOAT if dtype.bitwidth < 32 else dtype
+
+
+def scale_of(call: Call, dtype: ir.DataType) -> ir.Value:
     if call["scale"] is not None:
-        return call.value("scale", call.dtype)
+        return call.value("scale", dtype)
     depth = call.fake("query").shape[-1]
     if isinstance(depth, int):
-        return call.w.constant(1 / math.sqrt(depth), call.dtype)
+        return call.w.constant(1 / math.sqrt(depth), dtype)
     size = call.sizes.operand(call.sizes.of(depth))
     root = call.w("Sqrt", call.w.cast(size, T.FLOAT))
-    return call.w.cast(call.w("Reciprocal", root), call.dtype)
+    return call.w.cast(call.w("Reciprocal", root), dtype)
 
 
 def causal(call: Call) -> ir.Value:

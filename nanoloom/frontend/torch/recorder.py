@@ -10,7 +10,7 @@ from typing import Any
 
 import onnx
 import onnx_ir as ir
-from onnxscript import evaluator  # pyright: ignore[reportMissingImports]
+from onnxscript import evaluator
 
 from nanoloom.frontend.torch.writer import OPSET, Writer
 

@@ -164,7 +164,8 @@ def topk(call: Call) -> object:
 def best(
     call: Call, x: ir.Value, k: ir.Value, axis: int, largest: int
 ) -> tuple[ir.Value, ir.Value]:
-    wide = call.w.cast(x, comparable(call.type_of("self")))
+    dtype = comparable(call.type_of("self"))
+    wide = call.w.cast(x, T.FLOAT if dtype == T.BFLOAT16 else dtype)
     values, places = call.w("TopK", wide, k, count=2, axis=axis, largest=largest)
     places.dtype = INT64
     return call.w.cast(values, call.type_of("self")), places

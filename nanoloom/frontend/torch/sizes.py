@@ -11,11 +11,9 @@ from importlib import import_module
 from typing import Any
 
 import onnx_ir as ir
-import torch  # pyright: ignore[reportMissingImports]
-from torch.fx.experimental.symbolic_shapes import (  # pyright: ignore[reportMissingImports]
-    statically_known_true,
-)
-from torch.utils import _sympy  # pyright: ignore[reportMissingImports]
+import torch
+from torch.fx.experimental.symbolic_shapes import statically_known_true
+from torch.utils import _sympy
 
 from nanoloom.errors import Unsupported
 from nanoloom.frontend.torch.writer import INT64, Writer

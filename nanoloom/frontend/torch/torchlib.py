@@ -8,8 +8,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
-import torch  # pyright: ignore[reportMissingImports]
-from torch import fx  # pyright: ignore[reportMissingImports]
+import torch
+from torch import fx
 
 from nanoloom.errors import Unsupported
 from nanoloom.frontend.torch.call import Call
@@ -28,7 +28,7 @@ WRONG = "aten::linspace", "aten::scatter_reduce", "aten::avg_pool"
 def registry() -> Mapping[str, Any]:
     """onnxscript's functions by the names of torch's overloads."""
     try:
-        from onnxscript.function_libs.torch_lib import (  # pyright: ignore[reportMissingImports]
+        from onnxscript.function_libs.torch_lib import (
             ops,  # noqa: F401 - fills the registry  # pyright: ignore[reportUnusedImport]
             registration,
         )
@@ -48,7 +48,7 @@ def from_torchlib(call: Call, importer: GraphImporter) -> Any:
     function = registry().get(target.name())
     if function is None:
         return None
-    from onnxscript import evaluator  # pyright: ignore[reportMissingImports]
+    from onnxscript import evaluator
 
     from nanoloom.frontend.torch.recorder import Recorder
 

@@ -6,10 +6,10 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-import torch  # pyright: ignore[reportMissingImports]
-from torch import fx  # pyright: ignore[reportMissingImports]
-from torch.export import ExportedProgram  # pyright: ignore[reportMissingImports]
-from torch.export.graph_signature import (  # pyright: ignore[reportMissingImports]
+import torch
+from torch import fx
+from torch.export import ExportedProgram
+from torch.export.graph_signature import (
     InputKind,
     OutputKind,
 )

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import onnx_ir as ir
 
+from nanoloom.frontend.torch.adaptive_pools import reduced
 from nanoloom.frontend.torch.call import Call
+from nanoloom.frontend.torch.integer_pools import BY_MAX_POOL, pooled_integers
 
 T = ir.DataType
 
@@ -80,10 +83,21 @@ def pooled(call: Call, op: str, spatial: int, **attributes: Any) -> Any:
 
 def max_pool(spatial: int) -> Callable[[Call], ir.Value]:
     def made(call: Call) -> ir.Value:
+        if call.type_of("self") not in BY_MAX_POOL:
+            return of_integers(call, spatial)[0]
         dilations = call.numbers("dilation", spatial)
         return pooled(call, "MaxPool", spatial, dilations=dilations)
 
     return made
+
+
+def of_integers(call: Call, spatial: int) -> tuple[ir.Value, ir.Value]:
+    x, added = batched(call, spatial)
+    found, places = pooled_integers(call, x, spatial)
+    if not added:
+        return found, places
+    batch = call.w.constant([0])
+    return call.w("Squeeze", found, batch), call.w("Squeeze", places, batch)
 
 
 def max_pool_with_places(spatial: int) -> Callable[[Call], object]:
@@ -93,6 +107,8 @@ def max_pool_with_places(spatial: int) -> Callable[[Call], object]:
     def made(call: Call) -> object:
         if not [n for n in call.node.users if n.args[1] == 1 and n.users]:
             return max_pool(spatial)(call), None
+        if call.type_of("self") not in BY_MAX_POOL:
+            return of_integers(call, spatial)
         w, dilations = call.w, call.numbers("dilation", spatial)
         found, places = pooled(call, "MaxPool", spatial, count=2, dilations=dilations)
         places.dtype = T.INT64
@@ -105,31 +121,37 @@ def max_pool_with_places(spatial: int) -> Callable[[Call], object]:
 
 def average_pool(spatial: int) -> Callable[[Call], ir.Value]:
     def made(call: Call) -> ir.Value:
-        if call.has("divisor_override"):
-            raise call.refuse("has a divisor of its own")
-        counted = 0 if call["count_include_pad"] is False else 1
-        return pooled(call, "AveragePool", spatial, count_include_pad=counted)
+        own = call["divisor_override"]
+        counted = 0 if call["count_include_pad"] is False and not own else 1
+        found = pooled(call, "AveragePool", spatial, count_include_pad=counted)
+        if not own:
+            return found
+        if call["ceil_mode"]:  # windows at the end are of fewer elements
+            raise call.refuse("has a divisor of its own, and shorter windows")
+        size = prod(call.numbers("kernel_size", spatial))
+        return call.w("Mul", found, call.w.constant(size / own, call.dtype))
 
     return made
 
 
 def adaptive(op: str, spatial: int) -> Callable[[Call], ir.Value]:
-    """To one element, or to a number that divides the size: windows side by side."""
+    """To one element, by windows side by side, or by windows of two sizes."""
 
     def made(call: Call) -> ir.Value:
-        wanted = call.numbers("output_size", spatial)
+        given = call["output_size"]
+        sizes = call.fake("self").shape[-spatial:]
+        each = list(given) if isinstance(given, list | tuple) else [given] * spatial
+        each = each * spatial if len(each) == 1 else each
         x, added = batched(call, spatial)
-        if wanted == [1] * spatial:
-            found = call.w(f"Global{op}", x)
-        else:
-            shape = call.fake("self").shape[-spatial:]
-            if not all(
-                isinstance(n, int) and n % m == 0
-                for n, m in zip(shape, wanted, strict=True)
-            ):
-                raise call.refuse("has windows of several sizes")
-            kernel = [int(n) // m for n, m in zip(shape, wanted, strict=True)]
+        if each == [1] * spatial and op == "AveragePool":
+            found = call.w("GlobalAveragePool", x)
+        elif not all(isinstance(n, int) for n in (*sizes, *each)):
+            raise call.refuse("pools an open size to a number of elements")
+        elif all(n % m == 0 for n, m in zip(sizes, each, strict=True)):
+            kernel = [int(n) // m for n, m in zip(sizes, each, strict=True)]
             found = call.w(op, x, kernel_shape=kernel, strides=kernel)
+        else:
+            found = reduced(call, x, op, [int(n) for n in sizes], each)
         return call.w("Squeeze", found, call.w.constant([0])) if added else found
 
     return made
@@ -156,14 +178,16 @@ def linear(spatial: int, mode: str) -> Callable[[Call], ir.Value]:
 
 
 def resized(call: Call, spatial: int, **attributes: Any) -> ir.Value:
-    """By scales where torch computes with them, else to a size."""
+    """By scales where torch computes with them, else to a size; in f32 at least."""
     w, x = call.w, call.value("self" if "self" in call.args else "input")
+    if call.dtype.bitwidth < 32 and attributes["mode"] != "nearest":
+        x = w.cast(x, T.FLOAT)
     factors = call["scale_factors"] or scales(call, spatial)
     if factors and all(isinstance(f, int | float) for f in factors):
         each = w.constant([1, 1, *factors], T.FLOAT)
-        return w("Resize", x, None, each, **attributes)
+        return w.cast(w("Resize", x, None, each, **attributes), call.dtype)
     sizes = w.ints(call.shape)
-    return w("Resize", x, None, None, sizes, **attributes)
+    return w.cast(w("Resize", x, None, None, sizes, **attributes), call.dtype)
 
 
 def scales(call: Call, spatial: int) -> list[float] | None:
@@ -173,10 +197,13 @@ def scales(call: Call, spatial: int) -> list[float] | None:
 
 
 def pixel_shuffle(call: Call) -> ir.Value:
+    """Of images of any number of axes in front."""
+    w, x = call.w, call.value("self")
     if call.rank != 4:
-        raise call.refuse("has no batch, or several")
-    return call.w("DepthToSpace", call.value("self"), blocksize=call["upscale_factor"],
-                  mode="CRD")  # fmt: skip
+        image = call.sizes.all(call.fake("self").shape[-3:])
+        x = w.reshape(x, [-1, *image])
+    made = w("DepthToSpace", x, blocksize=call["upscale_factor"], mode="CRD")
+    return made if call.rank == 4 else w.reshape(made, call.shape)
 
 
 OPERATORS = {
