@@ -6,8 +6,8 @@ python -m benchmarks lock [--write]
 python -m benchmarks bisect MODEL
 
 whole_models, gemm, parts, layers, binary, computations, decoding, sizes, recurrences;
-compile_time, inner_loops, ports, instructions and scoring, and torch where they are named.
---record keeps the tables in benchmarks/results, of which `page` makes
+compile_time, inner_loops, ports, instructions, scoring and torch where they are
+named.  --record keeps the tables in benchmarks/results, of which `page` makes
 docs/performance.md.  All of them say what got slower since
 `lock --write`; `bisect` finds the commit.
 """
