@@ -100,13 +100,21 @@ def compile(
 
         given = model, example_inputs, dynamic_shapes, via, build
         return compile_module(*given, release_weights=release_weights)
-    if example_inputs is not None or dynamic_shapes is not None or via != "graph":
-        reason = "example_inputs, dynamic_shapes and via are for a module of PyTorch"
-        raise InputError(f"{reason}, and this is a {type(model).__name__}")
-    if release_weights:
-        reason = "release_weights is for a module of PyTorch"
-        raise InputError(f"{reason}, and this is a {type(model).__name__}")
+    require_plain(model, example_inputs, dynamic_shapes, via, release_weights)
     return build(model)
+
+
+def require_plain(
+    model: object, inputs: object, shapes: object, via: str, release: object
+) -> None:
+    """InputError for arguments that say something of a module alone."""
+    kind = type(model).__name__
+    if inputs is not None or shapes is not None or via != "graph":
+        reason = "example_inputs, dynamic_shapes and via are for a module of PyTorch"
+        raise InputError(f"{reason}, and this is a {kind}")
+    if release:
+        reason = "release_weights is for a module of PyTorch"
+        raise InputError(f"{reason}, and this is a {kind}")
 
 
 def built(
