@@ -92,9 +92,8 @@ def compile(
     said = {"precision": precision, "checked": checked, "exact_conv": exact_conv}
     store = Cache.of(cache)
     chosen = options_with(options, said, store)
-    build = partial(
-        built, chosen, store, thread_count(threads), dims or {}, report=report
-    )
+    count = thread_count(threads)
+    build = partial(built, chosen, store, count, dims or {}, report=report)
     if is_module(model) or is_exported(model):
         from nanoloom.torch.compile_module import compile_module
 
