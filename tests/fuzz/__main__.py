@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.fuzz.cases import Bench, Outcome
+from tests.fuzz.families import FAMILIES
 from tests.fuzz.pool import Case, run_cases
 from tests.fuzz.worker import run_case
 
@@ -85,9 +86,11 @@ class Tally:
         return "\n".join(lines)
 
 
-def cases(graphs: int | None, damaged: int | None, seed: int) -> Iterator[Case]:
-    """Both kinds in turns; None: without end."""
-    ways = [("graph", graphs), ("damage", damaged)]
+def cases(
+    graphs: int | None, damaged: int | None, each: int | None, seed: int
+) -> Iterator[Case]:
+    """All kinds in turns; None: without end.  each: of every family."""
+    ways = [("graph", graphs), ("damage", damaged), *((x, each) for x in FAMILIES)]
     for number in itertools.count():
         left = [kind for kind, count in ways if count is None or number < count]
         if not left:
@@ -103,7 +106,8 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz")
     parser.add_argument("--graphs", type=int, default=200)
     parser.add_argument("--damaged", type=int, default=200)
-    parser.add_argument("--minutes", type=float, help="as many as fit, of both")
+    parser.add_argument("--families", type=int, default=20, help="of each family")
+    parser.add_argument("--minutes", type=float, help="as many as fit, of all kinds")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--results", type=Path, default=Path("results/fuzz"))
@@ -128,10 +132,10 @@ def main() -> int:
         return again(given.again[0], int(given.again[1]))
     timed = given.minutes is not None
     given.results.mkdir(parents=True, exist_ok=True)
-    tally = Tally(given.results, None if timed else given.graphs + given.damaged)
-    made = cases(
-        None if timed else given.graphs, None if timed else given.damaged, given.seed
-    )
+    counts = given.graphs, given.damaged, given.families
+    total = given.graphs + given.damaged + len(FAMILIES) * given.families
+    tally = Tally(given.results, None if timed else total)
+    made = cases(*((None, None, None) if timed else counts), given.seed)
     if timed:
         made = until(time.monotonic() + 60 * given.minutes, made)
     with tempfile.TemporaryDirectory(prefix="nanoloom-fuzz-") as folder:

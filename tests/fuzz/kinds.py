@@ -6,9 +6,11 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from functools import partial
 
 from tests.fuzz.cases import Bench, Outcome
 from tests.fuzz.damage import check_damage
+from tests.fuzz.families import FAMILIES, check_family
 from tests.fuzz.graphs import check_graph
 
 
@@ -26,4 +28,5 @@ KINDS: dict[str, Callable[[int, Bench], Outcome]] = {
     "graph": check_graph,
     "broken": broken,
     "damage": check_damage,
+    **{name: partial(check_family, name) for name in FAMILIES},
 }

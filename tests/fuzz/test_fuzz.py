@@ -7,6 +7,7 @@ from pathlib import Path
 from nanoloom.linalg.operators import OPERATORS
 from tests.fuzz.cases import Outcome
 from tests.fuzz.exceptions import NOT_DRAWN
+from tests.fuzz.families import FAMILIES
 from tests.fuzz.pool import Case, Worker, run_cases
 from tests.fuzz.recipes.table import RECIPES
 
@@ -17,6 +18,7 @@ SEED = 11_000_000
 def test_a_small_part(tmp_path: Path) -> None:
     cases = [Case("graph", SEED + i) for i in range(GRAPHS)]
     cases += [Case("damage", SEED + i) for i in range(DAMAGED)]
+    cases += [Case(family, 0) for family in FAMILIES]
     found: list[str] = []
     statuses: list[str] = []
 
@@ -31,6 +33,7 @@ def test_a_small_part(tmp_path: Path) -> None:
     assert statuses.count("graph passed") > 0.8 * GRAPHS
     assert statuses.count("damage passed") > 0.1 * DAMAGED
     assert statuses.count("damage refused") > 0.1 * DAMAGED
+    assert {f"{family} passed" for family in FAMILIES} <= {*statuses}
 
 
 def test_what_must_not_be_is_found(tmp_path: Path) -> None:

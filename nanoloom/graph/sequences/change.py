@@ -84,13 +84,16 @@ class Change:
             )
         return value.const_value.numpy()
 
-    def place(self, index: int, count: int, default: int) -> int:
-        """A place among so many, counted from the end where it is negative."""
+    def place(self, index: int, count: int, default: int, *, end: int = 0) -> int:
+        """A place among so many, counted from the end where it is negative.
+
+        end: 1 where the place behind the last one is one, too.
+        """
         numbers = self.known(index, "a place in its sequence")
         place = default if numbers is None else int(numbers.reshape(-1)[0])
-        if not -count <= place < count:
+        if not -count <= place < count + end:
             raise self.invalid(f"place {place} of a sequence that has {count}")
-        return place % count
+        return place + count if place < 0 else place
 
     # ---- what is made
 

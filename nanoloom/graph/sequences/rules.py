@@ -56,7 +56,7 @@ def split(c: Change) -> None:
 def insert(c: Change) -> None:
     values, added = list(c.elements()), c.input(1)
     assert added is not None  # the model was checked
-    values.insert(c.place(2, len(values) + 1, len(values)), added)
+    values.insert(c.place(2, len(values), len(values), end=1), added)
     c.give(values)
 
 

@@ -37,15 +37,53 @@ def balance_tiles(op: Op, rows: int) -> bool:
 
 def counts_of(loop: scf.ForOp, rows: int) -> Iterator[ir.Operation]:
     """The numbers of rows of a loop's tiles: min(end - row, rows)."""
-    row, end = ir.AffineDimExpr.get(0), ir.AffineSymbolExpr.get(0)
-    left = ir.AffineMap.get(1, 1, [end - row, ir.AffineConstantExpr.get(rows)])
-    wanted = ir.AffineMapAttr.get(left)
-    operands = [loop.induction_variable, list(loop.operation.operands)[1]]
+    end = composed(list(loop.operation.operands)[1])
+    wanted = {**end, loop.induction_variable: -1}
     for use in loop.induction_variable.uses:
         op = use.owner.operation
-        is_minimum = op.name == "affine.min" and list(op.operands) == operands
-        if is_minimum and op.attributes["map"] == wanted:
+        if op.name != "affine.min":
+            continue
+        results = list(ir.AffineMapAttr(op.attributes["map"]).value.results)
+        limits = [x.value for x in results if isinstance(x, ir.AffineConstantExpr)]
+        left = [x for x in results if not isinstance(x, ir.AffineConstantExpr)]
+        if limits == [rows] and [of_values(x, op) for x in left] == [wanted]:
             yield op
+
+
+Factors = dict[ir.Value | None, int]  # of values; None: of 1, what is added
+
+
+def composed(value: ir.Value) -> Factors:
+    """A number as the sum that an `affine.apply` makes of others, or itself."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.name != "affine.apply":
+        return {value: 1}
+    (expr,) = ir.AffineMapAttr(owner.attributes["map"]).value.results
+    return of_values(expr, owner.operation) or {value: 1}
+
+
+def of_values(expr: ir.AffineExpr, op: ir.Operation) -> Factors:
+    """A linear expression of an operation's operands; {} for another one."""
+    dims = ir.AffineMapAttr(op.attributes["map"]).value.n_dims
+    operands = list(op.operands)
+    match expr:
+        case ir.AffineDimExpr():
+            return {operands[expr.position]: 1}
+        case ir.AffineSymbolExpr():
+            return {operands[dims + expr.position]: 1}
+        case ir.AffineConstantExpr():
+            return {None: expr.value}
+        case ir.AffineAddExpr():
+            left, right = of_values(expr.lhs, op), of_values(expr.rhs, op)
+            if not left or not right:
+                return {}
+            keys = {**left, **right}
+            return {x: left.get(x, 0) + right.get(x, 0) for x in keys}
+        case ir.AffineMulExpr() if isinstance(expr.rhs, ir.AffineConstantExpr):
+            factor = expr.rhs.value
+            return {x: factor * n for x, n in of_values(expr.lhs, op).items()}
+        case _:
+            return {}
 
 
 def in_balanced_steps(loop: scf.ForOp, rows: int, counts: list[ir.Operation]) -> None:

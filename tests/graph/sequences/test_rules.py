@@ -47,7 +47,7 @@ def drawn(rng: np.random.Generator, steps: int) -> tuple[list[str], Lists]:
             nodes.append(numbers(rng, f"n{step}", at))
             nodes.append(f"m{step} = Neg (x)")
             nodes.append(f"{name} = SequenceInsert ({old}, m{step}, n{step})")
-            values.insert(at % (len(values) + 1) if at < 0 else at, -X)
+            values.insert(at, -X)  # -1: in front of the last one
         elif kind == 3 and values:
             at = int(rng.integers(-len(values), len(values)))
             nodes.append(numbers(rng, f"n{step}", at))
