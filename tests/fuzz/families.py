@@ -149,7 +149,8 @@ def check_family(name: str, seed: int, bench: Bench) -> Outcome:
         return Outcome(
             "finding", Finding("foreign", f"{type(error).__name__}: {error}")
         )
-    for output, array in wanted.items():
+    for output, given in wanted.items():
+        array = np.asarray(given)
         found = made[output]
         if found.shape != array.shape or not np.array_equal(found, array):
             what = f"{output}: {found.shape} where {array.shape} is wanted, or numbers"
