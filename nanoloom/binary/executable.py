@@ -43,6 +43,7 @@ SOURCES = (
     "sizes",
     "program",
     "threads",
+    "control",
     "arena",
     "cpus",
     "conversions",

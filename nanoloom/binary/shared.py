@@ -29,6 +29,7 @@ NICE = 15  # of compilers that nobody waits for yet
 REFUSAL_EXPORT = "nanoloom_refusal"  # of a library with several levels
 RUNTIME_SOURCES = (
     "program",
+    "control",
     "sizes",
     "arrays",
     "threads",

@@ -14,6 +14,7 @@ from nanoloom.errors import Error
 from nanoloom.ir.access import SECOND, Access
 from nanoloom.ir.linalg_query import body, input_count, map_dims
 from nanoloom.ir.mlir import ir
+from nanoloom.vector.dynamic_scratch import is_temporary
 from nanoloom.vector.init_with_bias import init_with_bias
 from nanoloom.vector.inlined_producers import InlinedProducer
 from nanoloom.vector.read_guarded import read_guarded
@@ -102,7 +103,7 @@ class ComputedTile:
         whole = root(written_by(op.operation)[0])
         fill = fill_of(op, 0)
         mine = {*self.plans, op.operation, *([fill.operation] if fill else [])}
-        if isinstance(whole.owner, ir.Block):
+        if isinstance(whole.owner, ir.Block) and not is_temporary(whole):
             return True
         return bool(users(whole) - mine - in_front(op, whole.owner))
 

@@ -41,6 +41,17 @@ def rooms_of(function: ir.OpView) -> list[Room]:
     return [Room(first, tuple(rest)) for first, *rest in map(list, rows)]
 
 
+def is_temporary(argument: ir.Value) -> bool:
+    """Whether a block's argument is such a room: no caller reads what is left in it.
+
+    As long as no other argument is added behind them (scratch_memory.py).
+    """
+    block = ir.BlockArgument(argument).owner
+    named = block.owner.operation.name == "func.func"
+    rooms = rooms_of(block.owner) if named else []
+    return argument in list(block.arguments)[len(block.arguments) - len(rooms) :]
+
+
 def place_sized(module: ir.Module) -> None:
     """Give each allocation that grows with sizes an argument of its function."""
     for op in named(module, "memref.alloc"):

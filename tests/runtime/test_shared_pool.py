@@ -105,7 +105,8 @@ PUBLIC int grown(int first, int second)
 
 @pytest.fixture(scope="module")
 def sharing(tmp_path_factory: pytest.TempPathFactory, cache: Cache) -> ctypes.CDLL:
-    sources = [Source.of_runtime("threads"), Source("sharing", SHARING)]
+    pool = [Source.of_runtime(x) for x in ("threads", "control")]
+    sources = [*pool, Source("sharing", SHARING)]
     objects = compile_c(sources, triple=TRIPLE, cache=cache)
     output = tmp_path_factory.mktemp("sharing") / "sharing.so"
     names = ["callers", "late", "grown"]

@@ -15,6 +15,7 @@ from tests.runtime.native import TRIPLE, c_library
 
 HERE = Path(__file__).parent
 THREADS = (1, 2, 3, 7)
+POOL = ("threads", "control")  # of the runtime's files
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +149,7 @@ __attribute__((visibility("default"))) int stack(void)
 
 def test_stacks_are_small_and_large_enough(tmp_path: Path, cache: Cache) -> None:
     """A frame has up to FRAME_BYTES, and what it calls as many again, with room."""
-    sources = [Source.of_runtime("threads"), Source("stack", STACK)]
+    sources = [*(Source.of_runtime(x) for x in POOL), Source("stack", STACK)]
     objects = compile_c(sources, triple=TRIPLE, cache=cache)
     output = tmp_path / "stack.so"
     link_shared(objects, output, exports=["stack"], cache=cache)
@@ -157,7 +158,7 @@ def test_stacks_are_small_and_large_enough(tmp_path: Path, cache: Cache) -> None
 
 def test_a_worker_wakes_beside_its_caller(tmp_path: Path, cache: Cache) -> None:
     """Not on the caller's CPU, unless that is the only one."""
-    sources = [Source.of_runtime("threads"), Source("apart", APART)]
+    sources = [*(Source.of_runtime(x) for x in POOL), Source("apart", APART)]
     objects = compile_c(sources, triple=TRIPLE, cache=cache)
     output = tmp_path / "apart.so"
     link_shared(objects, output, exports=["usable"], cache=cache)

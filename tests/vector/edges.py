@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import product
-from pathlib import Path
-from platform import machine
 
 import ml_dtypes
 import numpy as np
@@ -16,8 +14,6 @@ import onnx
 from onnx import helper, numpy_helper
 
 from nanoloom import compiler
-from nanoloom.binary.shared import RUNTIME_SOURCES, runtime_objects
-from nanoloom.cache import Cache
 from nanoloom.model.source import Source
 from nanoloom.options import CompileOptions, Strategy
 from nanoloom.target import Target
@@ -135,24 +131,15 @@ def convert(edges: Edges, source: str, result: str, columns: int) -> None:
         edges.wanted[edges.cast(given, result)] = x.astype(TYPES[result])
 
 
-def conversions(folder: Path) -> bytes:
-    """What LLVM calls where a CPU cannot convert 16-bit numbers, compiled once."""
-    objects = runtime_objects(f"{machine()}-unknown-linux-gnu", Cache(folder))
-    return dict(zip(RUNTIME_SOURCES, objects, strict=True))["conversions"]
-
-
 def run_edges(
-    edges: Edges, target: Target, folder: Path, strategy: Strategy | None = None
+    edges: Edges, target: Target, strategy: Strategy | None = None
 ) -> list[str]:
-    """The results that are wrong, every array of the calls against guard pages.
-
-    folder: for what is compiled but once.
-    """
+    """The results that are wrong, every array of the calls against guard pages."""
     source = Source(edges.proto(), shared_cache())
     model = source.bound({name: x.shape for name, x in edges.inputs.items()}, {})
     options, report = CompileOptions(target, strategy=strategy), compiler.Report()
     made = compiler.compile_model(model, options, shared_cache(), report)
-    program = Executable(made, (conversions(folder),))
+    program = Executable(made)
     given = [edges.inputs[x.name] for x in made.table.inputs]
     first = program(*given, order=at_once, side=Side.END)
     second = program(*given, order=backwards, side=Side.START)

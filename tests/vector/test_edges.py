@@ -35,21 +35,21 @@ def here() -> list[Target]:
     return [host(), *(level for level in levels if host().has(*level.extensions))]
 
 
-def products(target: Target, folder: Path) -> list[str]:
+def products(target: Target) -> list[str]:
     """Each kind with a size of both rows, one of them with a packed weight."""
     edges, start = Edges(), 3 * here().index(target)
     sizes = zip(cycle(rotated(ONE_MORE, start)), cycle(rotated(SOME, start)))
     for number, (pair, kind) in enumerate(zip(sizes, PRODUCTS, strict=False)):
         for place, columns in enumerate(pair):
             multiply(edges, *kind, columns, flat=(number + place + start) % 2 == 0)
-    return run_edges(edges, target, folder)
+    return run_edges(edges, target)
 
 
-def casts(target: Target, folder: Path) -> list[str]:
+def casts(target: Target) -> list[str]:
     edges = Edges()
     for kinds, columns in zip(CASTS, cycle(ONE_MORE + SOME), strict=False):
         convert(edges, *kinds, columns)
-    return run_edges(edges, target, folder)
+    return run_edges(edges, target)
 
 
 def bytes_of_a_last_column(folder: Path) -> int:
@@ -76,19 +76,14 @@ def rotated(sizes: tuple[int, ...], start: int) -> tuple[int, ...]:
     return sizes[start % len(sizes) :] + sizes[: start % len(sizes)]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("edges")
-
-
 @pytest.mark.parametrize("target", here(), ids=str)
-def test_products(target: Target, folder: Path) -> None:
-    assert in_child(products, target, folder) == []
+def test_products(target: Target) -> None:
+    assert in_child(products, target) == []
 
 
-def test_conversions(folder: Path) -> None:
-    assert in_child(casts, host(), folder) == []
+def test_conversions() -> None:
+    assert in_child(casts, host()) == []
 
 
-def test_two_threads_and_a_column_too_many(folder: Path) -> None:
-    assert in_child(bytes_of_a_last_column, folder) == 0
+def test_two_threads_and_a_column_too_many(tmp_path: Path) -> None:
+    assert in_child(bytes_of_a_last_column, tmp_path) == 0

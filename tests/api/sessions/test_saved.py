@@ -25,7 +25,7 @@ MOST = 60
 PIECES = [5, 1, 1, 6, 1, 2, *[1] * 20, 3, 1]
 TOTAL = sum(PIECES)
 MAIN = Path(__file__).parent / "main.c"
-EXAMPLE = Path(__file__).parents[2] / "examples" / "c" / "session.c"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "c" / "session.c"
 
 
 @pytest.fixture(scope="module")

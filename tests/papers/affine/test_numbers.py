@@ -117,19 +117,19 @@ def test_a_convolution(strategy: str) -> None:
 # ---- memory
 
 
-def products(strategy: str, folder: Path) -> list[str]:
+def products(strategy: str) -> list[str]:
     edges = Edges()
     for pair, columns in zip(PRODUCTS, cycle(COLUMNS), strict=False):
         multiply(edges, *pair, columns, flat=columns % 2 == 0)
     convert(edges, "bool", "f32", 37)
     convert(edges, "i32", "bool", 37)
-    return run_edges(edges, host(), folder, strategy_named(strategy))
+    return run_edges(edges, host(), strategy_named(strategy))
 
 
 @pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_no_byte_too_far(strategy: str, tmp_path: Path) -> None:
-    assert in_child(products, strategy, tmp_path) == []
+def test_no_byte_too_far(strategy: str) -> None:
+    assert in_child(products, strategy) == []
 
 
 # ---- models
