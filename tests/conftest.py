@@ -17,6 +17,9 @@ from nanoloom.binary.elf import Machine
 from nanoloom.binary.link import Source
 from nanoloom.cache import Cache, key
 from nanoloom.cli.main import COLLECTED
+from nanoloom.frontend.custom_operators import REGISTERED
+from nanoloom.graph.custom_types import RULES
+from nanoloom.linalg.operators import OPERATORS
 from nanoloom.workers import pool
 from nanoloom_papers.reproduce.instruction_counts import build_plugin
 from tests.c_libraries import lend
@@ -49,6 +52,16 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(COLLECTED)
     gc.enable()
+
+
+@pytest.fixture(autouse=True)
+def custom_operators_are_forgotten() -> Iterator[None]:
+    """Those that a test or a page registers are no other test's."""
+    yield
+    for domain, name in list(REGISTERED):
+        del REGISTERED[domain, name]
+        RULES.pop((domain, name), None)
+        OPERATORS.pop(f"{domain}.{name}", None)
 
 
 @pytest.fixture(scope="session", autouse=True)

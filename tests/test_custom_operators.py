@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,22 +14,10 @@ import nanoloom
 from nanoloom.cache import Cache
 from nanoloom.errors import Error, Unsupported
 from nanoloom.frontend.custom_operators import REGISTERED
-from nanoloom.graph.custom_types import RULES
-from nanoloom.linalg.operators import OPERATORS
 from nanoloom.notation import Buffer, axes, exp
 
 Array = np.ndarray
 DOMAIN = "test.domain"
-
-
-@pytest.fixture(autouse=True)
-def forgotten() -> Iterator[None]:
-    yield
-    for table in (REGISTERED, RULES):
-        for name in [name for name in table if name[0] == DOMAIN]:
-            del table[name]
-    for name in [name for name in OPERATORS if name.startswith(DOMAIN)]:
-        del OPERATORS[name]
 
 
 def model_of(

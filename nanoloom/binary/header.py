@@ -123,8 +123,8 @@ _TAKEN = """
     arena arguments beside bf16 bind buffer call check contradiction control counted
     default element failed feature fit floating floor given growth half identity kept
     kernel level levels library made member memory move now number outside parallel
-    parameter pool program range refusal refuse repeat request results room rows run sizes
-    space status step stopped task tensor term times tried way workspace
+    parameter pool program range refusal refuse repeat request results room rows run
+    sizes space status step stopped task tensor term times tried way workspace
 """
 
 
