@@ -7,6 +7,8 @@ precision: of its arithmetic.
 targets: that it has code for, the least first.
 inputs, outputs: name, element type and shape of each; a size at run time is written as
 an expression of the dimensions.
+strings: that the code has numbers for, in their order; which inputs and outputs hold
+such.
 dimensions: that a caller has numbers for, and what each may be.
 session: whether it keeps keys and values between calls.
 parameter_bytes: of the weights inside.

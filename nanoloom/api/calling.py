@@ -157,7 +157,10 @@ def sides(of: Iterable[Side]) -> str:
 
 def words_of(x: Side) -> tuple[str, str, str]:
     """Name, "list" or "optional" where it is one, element type and shape."""
-    return x.name, getattr(x, "holds", ""), signature(x.dtype, x.shape)
+    shape = signature(x.dtype, x.shape)
+    if getattr(x, "is_text", False):
+        shape = shape.replace(x.dtype.name, "string", 1)
+    return x.name, getattr(x, "holds", ""), shape
 
 
 def feeds(

@@ -20,6 +20,7 @@ from nanoloom.interface.interface import Interface
 from nanoloom.interface.named_file import named_file
 from nanoloom.interface.room_names import rooms_among
 from nanoloom.interface.tensor import Tensor
+from nanoloom.interface.vocabulary import Strings
 from nanoloom.runtime.bounded_cache import BoundedCache
 from nanoloom.runtime.given_arrays import place, run_exact
 from nanoloom.runtime.library import Instance, Library
@@ -62,6 +63,15 @@ class Loaded(CallableProgram):
             up_to(x, {axis for _, axis, name in self._numbers if name == x.name})
             for x in made[: len(made) - own]
         )
+        words = self.manifest.get("strings", {})
+        self._strings = Strings(**{key: tuple(words[key]) for key in words})
+        self.inputs, self.outputs = (
+            tuple(replace(x, is_text=x.name in names) for x in sides)
+            for sides, names in (
+                (self.inputs, self._strings.inputs),
+                (self.outputs, self._strings.outputs),
+            )
+        )
         self.instance = self.library.create(threads)
         self._last: tuple[Library, Instance] | None = None  # of the last call's sizes
         self._names = [x.name for x in self.inputs]
@@ -95,6 +105,12 @@ class Loaded(CallableProgram):
         return LoadedSession(*own, *tensors, capacity)
 
     def _run(self, inputs: Mapping[str, object], into: Into) -> dict[str, Array]:
+        if self._strings and hasattr(inputs, "keys"):
+            return self._strings.call(inputs, lambda given: self._code(given, into))
+        return self._code(inputs, into)
+
+    def _code(self, inputs: Mapping[str, object], into: Into) -> dict[str, Array]:
+        """Run once, with numbers for strings."""
         self._require_open()
         if self.library.pairs:
             reason = "it keeps tokens between calls"

@@ -252,7 +252,8 @@ class Program(CallableProgram, Explainable):
         called, digest = name or output.stem, self.source.digest
         made: list[tuple[output_forms.Identity, Compiled]] = []
         for target in levels or (chosen.target,):
-            identity = output_forms.Identity(called, digest, target, chosen.precision)
+            said = called, digest, target, chosen.precision, self._texts.of_code
+            identity = output_forms.Identity(*said)
             program = self._for(target) if levels else self
             made.append((identity, program._compiled(form, shapes, session)))
         with self.report.waiting("link"):

@@ -21,6 +21,7 @@ from nanoloom.binary.output_files import refusing, replaced
 from nanoloom.binary.program_source import PARAMETER_SYMBOL
 from nanoloom.binary.toolchain import Run
 from nanoloom.cache import Cache
+from nanoloom.interface.vocabulary import NO_STRINGS, Strings
 from nanoloom.target.by_name import aliases_of
 from nanoloom.target.facts import Target
 
@@ -62,12 +63,16 @@ _BESIDE_AVX2 = frozenset({"avx", "bmi", "bmi2", "lzcnt", "movbe", "popcnt"})
 
 @dataclass(frozen=True)
 class Identity:
-    """What an executable says of itself.  digest: of the model's files."""
+    """What an executable or a library says of itself.
+
+    digest: of the model's files.  strings: that its code has numbers for.
+    """
 
     model: str
     digest: str
     target: Target
     precision: str
+    strings: Strings = NO_STRINGS
 
 
 def write_executable(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from nanoloom import __version__
 from nanoloom.binary.executable import Identity
@@ -28,6 +29,7 @@ def manifest(table: ProgramTable, levels: Sequence[Identity]) -> bytes:
         "targets": [each.target.name for each in levels],
         "inputs": [described(x, table) for x in table.given],
         "outputs": [described(x, table) for x in table.made],
+        "strings": asdict(last.strings),
         "dimensions": {x: str(sizes.bounds_of(x)) for x in sizes.chosen}
         if sizes
         else {},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -10,12 +10,8 @@ import numpy as np
 
 from nanoloom.errors import Error
 from nanoloom.frontend.text_steps.steps import TextStep, computed
-from nanoloom.frontend.vocabulary import Vocabulary, strings_of
 from nanoloom.interface.check_inputs import Spec, check_inputs
-
-Array = np.ndarray[Any, np.dtype[Any]]
-Given = Mapping[str, object]
-Run = Callable[[Given], dict[str, Array]]
+from nanoloom.interface.vocabulary import Array, Given, Run, Strings, strings_of
 
 
 class Side(Spec, Protocol):
@@ -46,15 +42,16 @@ class Texts:
         """run: the code, with numbers for strings.  Raises InputError."""
         if not hasattr(given, "keys"):
             return run(given)  # which says what is wrong
-        vocabulary = Vocabulary.of(self.strings)
-        if self.steps:
-            given = self.stepped(given)
-        named = [x.name for x in self.entries if x.is_text and x.name in given]
-        numbers = {name: vocabulary.encoded(name, given[name]) for name in named}
-        made = run({**given, **numbers})
-        for name in (x.name for x in self.outputs if x.is_text):
-            made[name] = vocabulary.decoded(made[name])
-        return made
+        return self.of_code.call(self.stepped(given) if self.steps else given, run)
+
+    @property
+    def of_code(self) -> Strings:
+        """What is left of them behind the steps."""
+        inputs, outputs = (
+            tuple(x.name for x in sides if x.is_text)
+            for sides in (self.entries, self.outputs)
+        )
+        return Strings(tuple(self.strings), inputs, outputs)
 
     def require_no_steps(self, what: str) -> None:
         """Raise Error for what has no Python to run them."""

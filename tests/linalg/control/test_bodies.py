@@ -83,7 +83,7 @@ def test_if_with_different_ranks_is_refused_where_nothing_can_be_bound() -> None
         else_branch = b () => (p) { p = ReduceMax<keepdims = 0>(x) }
       >
     }"""
-    with pytest.raises(DataDependent, match=r"shapes \(1,\) and \(\)"):
+    with pytest.raises(DataDependent, match=r"shape \(1,\) .* of shape \(\)"):
         evaluate(parse(text), {"x": np.ones(4, np.float32)})
 
 

@@ -2,14 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from nanoloom.errors import InputError
 
 Array = np.ndarray
+Given = Mapping[str, Any]
+Run = Callable[[Given], dict[str, Array]]
+
+
+@dataclass(frozen=True)
+class Strings:
+    """What code that computes with numbers has for strings: their places in `known`.
+
+    inputs, outputs: names of those that hold strings.
+    """
+
+    known: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.inputs or self.outputs)
+
+    def call(self, given: Given, run: Run) -> dict[str, Array]:
+        """run: the code, with numbers for strings.  Raises InputError."""
+        vocabulary = Vocabulary.of(self.known)
+        named = [name for name in self.inputs if name in given]
+        numbers = {name: vocabulary.encoded(name, given[name]) for name in named}
+        made = run({**given, **numbers})
+        decoded = {name: vocabulary.decoded(made[name]) for name in self.outputs}
+        return {**made, **decoded}
+
+
+NO_STRINGS = Strings()
 
 
 @dataclass
