@@ -33,8 +33,8 @@ def crop_and_resize(b: Replacement) -> ir.Value:
     is_nearest = mode == "nearest"
     down, across = (places(b, x, boxes, axis, is_nearest=is_nearest) for axis in (0, 1))
     images = b.op("Transpose", x, perm=[0, 2, 3, 1])
-    rows = [between(b, images, down_at, across, is_nearest) for down_at in down[:2]]
-    made = rows[0] if is_nearest else mixed(b, *rows, spread(b, down.share, 2, 3))
+    low, high = (between(b, images, at, across, is_nearest) for at in down[:2])
+    made = low if is_nearest else mixed(b, low, high, spread(b, down.share, 2, 3))
     outside = b.op("Or", spread(b, down.outside, 2, 3), spread(b, across.outside, 1, 3))
     value = b.scalar(b.float("extrapolation_value", 0.0), x)
     return b.op("Transpose", b.op("Where", outside, value, made), perm=[0, 3, 1, 2])

@@ -30,9 +30,12 @@ def linear_attention(b: Replacement) -> Outputs:
     k, v = (by_token(b, b.input(i), shared) for i in (1, 2))
     scale = b.float("scale", 0.0)
     width = b.extent(query, -1)
-    if not scale and width is None:
-        raise Refused(f"the extent of {query.name} is not known, and it has no scale")
-    q = b.op("Mul", q, b.constant_float(scale or (width // heads) ** -0.5))
+    if not scale:
+        if width is None:
+            reason = f"the extent of {query.name} is not known, and it has no scale"
+            raise Refused(reason)
+        scale = (width // heads) ** -0.5
+    q = b.op("Mul", q, b.constant_float(scale))
     given = [q, k, v]
     if rule.startswith("gated"):
         decay = b.op("Exp", by_token(b, b.input(4), shared))

@@ -18,7 +18,7 @@ def murmur_hashes(texts: Sequence[bytes], seed: int) -> Words:
     made, counts = np.empty(len(texts), np.uint32), -(-sizes // 4)
     for count in np.unique(counts):  # those of as many words at once
         places = np.flatnonzero(counts == count)
-        padded = b"".join([texts[at].ljust(4 * count, b"\0") for at in places])
+        padded = b"".join([texts[int(at)].ljust(4 * count, b"\0") for at in places])
         words = np.frombuffer(padded, "<u4").reshape(len(places), count)
         made[places] = hashes_of(words, sizes[places], seed % 2**32)
     return made
