@@ -133,7 +133,7 @@ def figure_of(row: dict[str, dict[str, float]], figure: str) -> float | None:
     if figure == "megabytes":
         return row["megabytes"].get("peak")
     if figure == "compile_seconds":
-        return row["compile_seconds"]  # type: ignore[return-value]
+        return row["compile_seconds"]  # type: ignore[return-value] - a number: whole_models wrote it
     times = dict(row["milliseconds"])
     own = times.pop("nanoloom", None)
     return own / min(times.values()) if own is not None and times else None

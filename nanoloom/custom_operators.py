@@ -79,7 +79,7 @@ def written(
         made = function(*inputs, **attributes)
     except Error:
         raise
-    except Exception as error:
+    except Exception as error:  # whatever a function of a user raises
         raise Unsupported(
             f"its function raised {type(error).__name__}: {error}",
             where=where,

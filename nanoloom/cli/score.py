@@ -137,7 +137,7 @@ def score(
 
 def scored(scorer: Scorer, given: Path, output: Path, watch: Watch) -> Report:
     """The file, with a bar.  Raises Error without pyarrow."""
-    scorer.tables  # noqa: B018 - says so
+    scorer.tables  # noqa: B018 - raises here where pyarrow is missing
     from nanoloom.scoring.parquet import score_file
 
     def advance(done: int, total: int) -> None:

@@ -69,7 +69,7 @@ def groups(
             linked = [group for group in made if group[0] & names]
             made = [group for group in made if not group[0] & names]
             own: tuple[set[str], Kernels, Kernels] = (names, [], [])
-            own[1 + side].append(kernel)  # type: ignore[union-attr]
+            own[1 + side].append(kernel)  # type: ignore[union-attr] - a list: made above
             for nodes, old, new in linked:
                 own = (own[0] | nodes, old + own[1], new + own[2])
             made.append(own)

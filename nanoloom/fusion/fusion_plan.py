@@ -38,9 +38,9 @@ def with_plan(nest: LoopNest, module: ir.Module) -> LoopNest:
     for op in stages_of(module):
         attributes = op.operation.attributes
         if FUSED in attributes:
-            name: str = attributes[STAGE].value  # type: ignore[attr-defined]
+            name: str = attributes[STAGE].value  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
             consumer = next(readers(nest, name))
-            at = attributes[FUSED].value or task_loop(consumer)  # type: ignore[attr-defined]
+            at = attributes[FUSED].value or task_loop(consumer)  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
             attributes[FUSED] = ir.StringAttr.get(at)
             plan.append(fusion(nest, name, consumer.name, at))
     return replace(nest, plan=tuple(plan))

@@ -59,7 +59,7 @@ def in_order(
 
 def first_rows(rows: Array | Sequence[Array]) -> Sequence[Array]:
     """One row of each shape that there is: all of an array have one."""
-    return rows[:1] if isinstance(rows, np.ndarray) else rows  # type: ignore
+    return rows[:1] if isinstance(rows, np.ndarray) else rows  # type: ignore - what is no array is a sequence
 
 
 def dtype_of(output: Interface) -> np.dtype:

@@ -97,7 +97,9 @@ def test_a_planted_slowdown_is_found(tmp_path: Path) -> None:
     assert len(commits) == 4 and commits[0] == first
 
     def measure(commit: str) -> float | None:
-        read = lambda folder: float((folder / "speed").read_text())  # noqa: E731
+        def read(folder: Path) -> float:
+            return float((folder / "speed").read_text())
+
         return bisect.in_worktree(tmp_path, commit, read)
 
     found = first_slow(commits, measure, 1.08)

@@ -33,9 +33,9 @@ def test_one_machine() -> None:
 
 def test_machines_read_one_after_the_other() -> None:
     own = {"machine_workers": 1, "served_bytes": 1000.0}
-    made = simulated(ONE, 3, shared_cache=False, **own)  # type: ignore[arg-type]
+    made = simulated(ONE, 3, shared_cache=False, **own)  # type: ignore[arg-type] - the same words for both
     assert made.ready_seconds == 3 + 10
-    shared = simulated(ONE, 3, shared_cache=True, **own)  # type: ignore[arg-type]
+    shared = simulated(ONE, 3, shared_cache=True, **own)  # type: ignore[arg-type] - the same words for both
     assert shared.ready_seconds == 11 + 1
 
 

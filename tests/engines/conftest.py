@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -15,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="session")
-def mlp(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def mlp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     return models.mlp(tmp_path_factory.mktemp("models"))
 
 
@@ -26,4 +27,4 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder = tmp_path_factory.mktemp("cache")
         patch.setenv("NANOLOOM_CACHE", str(folder))
         patch.setenv("PYTHONPATH", str(ROOT))
-        yield folder  # type: ignore[misc]
+        yield folder

@@ -27,6 +27,7 @@ MODELS = {
     "SUMS": SUMS,
     "FOUND": "g (float[6] x) => (int64[1, found] y) { y = NonZero(x) }",
 }
+# The crate is for those who have Rust: without cargo there is nothing to build it with.
 CARGO = [found] if (found := shutil.which("cargo")) else []
 
 

@@ -36,7 +36,7 @@ def words(folder: Path) -> Path:
 
 
 def reference(model: Path, **inputs: np.ndarray) -> list[np.ndarray]:
-    return ReferenceEvaluator(onnx.load(model)).run(None, inputs)  # type: ignore
+    return ReferenceEvaluator(onnx.load(model)).run(None, inputs)  # type: ignore - a list of arrays
 
 
 @pytest.mark.parametrize("batch_rows", [1, 7, 64, 1000])
@@ -219,7 +219,7 @@ def test_a_library_is_a_model_too(mlp: Path, tmp_path: Path) -> None:
 def test_a_level_is_the_same_code_everywhere(mlp: Path) -> None:
     level = "x86-64-v3" if by_name("x86-64-v3").arch == "x86_64" else ""
     scorer = Scorer(mlp, level=level)
-    assert scorer.place.program().options.target == by_name(level)  # type: ignore
+    assert scorer.place.program().options.target == by_name(level)  # type: ignore - no library is given: a Program
     assert pickle.loads(pickle.dumps(scorer)).place == scorer.place
     lower = by_name("x86-64-v2")
     with pytest.raises(Unsupported, match=r"x86-64-v4 needs avx2, .*; name a lower"):
@@ -245,7 +245,7 @@ def test_a_level_is_the_same_code_everywhere(mlp: Path) -> None:
 )
 def test_refusals(mlp: Path, options: dict[str, object], said: str) -> None:
     with pytest.raises(Error, match=said):
-        Scorer(mlp, **options)(models.table(2))  # type: ignore[arg-type]
+        Scorer(mlp, **options)(models.table(2))  # type: ignore[arg-type] - wrong on purpose
 
 
 def test_tables_that_are_none(mlp: Path) -> None:

@@ -95,7 +95,7 @@ class Expander:
         except Refused as refused:
             node.meta[REFUSAL] = (refused.reason, refused.hint)
             return
-        except Exception as error:
+        except Exception as error:  # of a function of a user; ours goes on as a bug
             if node.domain == MICROSOFT or isinstance(error, Error):
                 raise
             reason = f"its function raised {type(error).__name__}: {error}"

@@ -30,7 +30,7 @@ BOOL = ir.DataType.BOOL
 
 def cond(call: Call, importer: GraphImporter) -> tuple[Any, ...]:
     chosen, *branches, operands = call.node.args
-    given = [raw(call, x) for x in operands]  # type: ignore[union-attr]
+    given = [raw(call, x) for x in operands]  # type: ignore[union-attr] - a tuple, as torch has it
     made: list[ir.Graph] = []
     for graph in branches:
         with body(importer) as inside:
@@ -45,9 +45,9 @@ def cond(call: Call, importer: GraphImporter) -> tuple[Any, ...]:
 
 def while_loop(call: Call, importer: GraphImporter) -> tuple[Any, ...]:
     condition, step, carried, more = call.node.args
-    asked, graph = call.values[condition], call.values[step]  # type: ignore[index]
-    begin = [value_of(call, x) for x in carried]  # type: ignore[union-attr]
-    given = [raw(call, x) for x in more]  # type: ignore[union-attr]
+    asked, graph = call.values[condition], call.values[step]  # type: ignore[index] - a graph in a value, as torch has it
+    begin = [value_of(call, x) for x in carried]  # type: ignore[union-attr] - a tuple, as torch has it
+    given = [raw(call, x) for x in more]  # type: ignore[union-attr] - a tuple, as torch has it
 
     def holds(values: Sequence[Any]) -> ir.Value:
         (found,) = listed(inlined(asked, [*values, *given], importer))
@@ -68,10 +68,10 @@ def while_loop(call: Call, importer: GraphImporter) -> tuple[Any, ...]:
 
 def scan(call: Call, importer: GraphImporter) -> tuple[Any, ...]:
     combine, init, rows, more = call.node.args
-    graph = call.values[combine]  # type: ignore[index]
-    begin = [value_of(call, x) for x in init]  # type: ignore[union-attr]
-    each = [value_of(call, x) for x in rows]  # type: ignore[union-attr]
-    given = [raw(call, x) for x in more]  # type: ignore[union-attr]
+    graph = call.values[combine]  # type: ignore[index] - a graph in a value, as torch has it
+    begin = [value_of(call, x) for x in init]  # type: ignore[union-attr] - a tuple, as torch has it
+    each = [value_of(call, x) for x in rows]  # type: ignore[union-attr] - a tuple, as torch has it
+    given = [raw(call, x) for x in more]  # type: ignore[union-attr] - a tuple, as torch has it
     taken = holders(graph)[: len(begin) + len(each)]
     with body(importer) as inside:
         own = [carry(importer, x) for x in taken]
