@@ -131,3 +131,9 @@ def test_lstm(by_gate: bool) -> None:
     check((ours[0], ours[0]), np.array(rows)[:, None], 400, 1)
     check((ours[2], ours[2]), c[None], 400, 2)
     assert abs(ours[0] - theirs[0]).max() < 9 * 0.5 * 4 / 255
+
+
+def test_a_sample_operator_gives_what_it_takes() -> None:
+    x = np.arange(35, dtype=np.float32).reshape(5, 7)
+    (ours,), (theirs,) = both("SampleOp", [x])
+    assert ours.tobytes() == theirs.tobytes() == x.tobytes()
