@@ -126,7 +126,8 @@ def sized_for(
         with report.stage("sizes"):
             return dynamic_program(programs, found.samples, words, model.bounds)
 
-    alike = SharedDecisions(are_of_images(found.samples), fixed=found.fixed)
+    images = are_of_images(found.samples)
+    alike = SharedDecisions(images, fixed=found.fixed, unfit=found.unfit)
     programs = cut(alike)
     many = joined(programs, found.limits)
     few = alike.for_few_pixels()

@@ -54,6 +54,10 @@ class InputError(Error):
     """An input array has the wrong name, type or shape, or an index out of range."""
 
 
+class UnfitBranch(InputError):
+    """A branch is taken that no program for all sizes has: few sizes fit it."""
+
+
 class Cancelled(Error):
     """A call that was cancelled before it was done; its outputs mean nothing."""
 

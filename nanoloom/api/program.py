@@ -171,7 +171,17 @@ class Program(CallableProgram, Explainable):
         plain = None if known else lambda: made({})
         if (bound := self.roomed.found(shapes, self.threads, plain, made)) is not None:
             self.variants.put(bound.name, bound)
+            if bound.library.lacks_branches:
+                bound.otherwise = lambda arrays: self._of_values(shapes, arrays)[0]
             return bound, ()
+        return self._of_values(shapes, arrays)
+
+    def _of_values(
+        self, shapes: Given, arrays: Mapping[str, Array]
+    ) -> tuple[Variant, tuple[str, ...]]:
+        """The same for these shapes alone, and for values that decide others."""
+        known = self.source.value_inputs(self.cache, shapes)
+        made = partial(self.variant_of, shapes)
         found, names = deciding(arrays, known, made)
         if len(names) > len(known):
             self.source.remember_value_inputs(self.cache, shapes, list(names))

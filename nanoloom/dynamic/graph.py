@@ -47,13 +47,15 @@ class Open:
 
     kept: names of values that the program computes.  limits: sizes, never below 0.
     samples: those of the dimensions, and of the floors that sizes are made of.  fixed:
-    nodes whose windows and tables are the same for all sizes.
+    nodes whose windows and tables are the same for all sizes.  unfit: branches that do
+    not run for all of the samples.
     """
 
     kept: Set[str]
     limits: tuple[Size, ...]
     samples: tuple[Dims, ...] = ()
     fixed: Set[str] = frozenset()
+    unfit: Set[str] = frozenset()
 
 
 def open_values(walks: Walks, samples: Sequence[Dims]) -> Open:
@@ -77,7 +79,8 @@ def open_values(walks: Walks, samples: Sequence[Dims]) -> Open:
         raise NotDynamic("samples do not tell its sizes apart", for_images=True)
     limits = (*limits_of_parts(walk.samples), *walk.limits)
     fixed = frozenset(name for name, is_fixed in walk.fixed.items() if is_fixed)
-    return Open(frozenset(walk.kept), limits, tuple(walk.samples), fixed)
+    unfit = frozenset(walks.unfit)
+    return Open(frozenset(walk.kept), limits, tuple(walk.samples), fixed, unfit)
 
 
 def walked(walks: Walks, samples: Sequence[Dims], kept: Set[str]) -> Comparing:

@@ -97,6 +97,7 @@ class Walks:
 
     def __init__(self, bound: Callable[[Dims], ir.Model], direct: Set[str]) -> None:
         self.bound, self.direct = bound, direct
+        self.unfit = set[str]()  # branches that do not run for one of the samples
         self._walked: dict[Hashable, Walk] = {}
 
     def through(
@@ -107,8 +108,12 @@ class Walks:
         kept: values that the program computes.  Raises Differs where the samples have
         different nodes.
         """
-        first = self._walk(samples[0], kept, None)
-        others = [self._walk(s, kept, first.decided.ways) for s in samples[1:]]
+        while True:
+            unfit = {*self.unfit}
+            first = self._walk(samples[0], kept, None)
+            others = [self._walk(s, kept, first.decided.ways) for s in samples[1:]]
+            if unfit == self.unfit:
+                break
         walks = [first, *others]
         if len({tuple(v.name for v in walk.visits) for walk in walks}) > 1:
             raise NotDynamic("other sizes have other nodes in the graph")
@@ -116,10 +121,12 @@ class Walks:
 
     def _walk(self, sample: Dims, kept: Set[str], ways: Sequence[Way] | None) -> Walk:
         taken = None if ways is None else tuple(ways)
-        known = tuple(sorted(sample.items())), frozenset(kept), taken
+        unfit = frozenset(self.unfit)
+        known = tuple(sorted(sample.items())), frozenset(kept), taken, unfit
         if known not in self._walked:
             model = self.bound(sample)
-            decided = Decisions(is_open=True, given=taken, root=model.graph)
+            root = model.graph
+            decided = Decisions(is_open=True, given=taken, root=root, unfit=self.unfit)
             self._walked[known] = walk_through(model, self.direct, kept, decided)
         return self._walked[known]
 

@@ -129,10 +129,17 @@ class Control:
         """Both bodies; one that cannot run fails if it is taken."""
         errors: dict[str, ModelError] = {}
         for name in names:
+            branch = f"{node.name} {name}"
+            if branch in self.decided.unfit:
+                errors[name] = unfit_branch.for_all_sizes(where(node), name)
+                continue
             try:
                 self.body(node, name, first_dynamic)
             except ModelError as error:
                 errors[name] = error
+                if self.decided.is_open:
+                    self.decided.unfit.add(branch)
+                    errors[name] = unfit_branch.for_all_sizes(where(node), name)
         bodies = [node.attributes[name].as_graph() for name in names]
         unfit_branch.fail(bodies, [errors.get(name) for name in names], self.names)
         return bodies

@@ -27,7 +27,7 @@ class SharedDecisions:
     Both in the order of the graph; None before the first sample.  tiles_of_few: those
     for images of few pixels.  images: numbers may be of pixels, and are no arguments.
     ways: which bounds are taken (graph/counted/).  fixed: nodes of windows and tables
-    that are the same in all samples.
+    that are the same in all samples.  unfit: branches that not all samples run.
     """
 
     images: bool = False
@@ -36,13 +36,19 @@ class SharedDecisions:
     layouts: tuple[Hashable, ...] | None = None
     ways: Sequence[Way] | None = None
     fixed: Set[str] = frozenset()
+    unfit: Set[str] = frozenset()
 
     def for_few_pixels(self) -> SharedDecisions | None:
         """The same for images of few pixels; None where their tiles are no others."""
         if not self.images or self.tiles_of_few in (None, self.tiles):
             return None
-        tiles, ways, fixed = self.tiles_of_few, self.ways, self.fixed
-        return SharedDecisions(self.images, tiles, ways=ways, fixed=fixed)
+        return SharedDecisions(
+            self.images,
+            self.tiles_of_few,
+            ways=self.ways,
+            fixed=self.fixed,
+            unfit=self.unfit,
+        )
 
 
 def keep_pads(graph: ir.Graph) -> None:

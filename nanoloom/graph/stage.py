@@ -142,10 +142,10 @@ def propagate(
     run_model: Run | None,
 ) -> None:
     """Shapes and constants through the graph; what is given is as for `optimize`."""
-    given = None if alike is None else alike.ways
+    given, unfit = (alike.ways, alike.unfit) if alike else (None, ())
     contradictions = contradictions_of(model)
     is_open = kept is not None
-    decided = Decisions(is_open=is_open, given=given, root=model.graph)
+    decided = Decisions(is_open=is_open, given=given, root=model.graph, unfit={*unfit})
     walk = Propagation(
         direct,
         dict(model.opset_imports),

@@ -33,6 +33,18 @@ def fail(
         put(bodies[1], bodies[0].outputs, second, names)
 
 
+def for_all_sizes(where: str, branch: str) -> ModelError:
+    """The error of a program for all sizes, in the same words for each of them.
+
+    branch: what one of the sizes that were tried does not fit.
+    """
+    return ModelError(
+        f"its {branch} is taken, which is not for all sizes",
+        where=where,
+        hint="give the open dimensions numbers (--dim NAME=N)",
+    )
+
+
 def put(
     body: ir.Graph, like: Sequence[ir.Value], error: ModelError, names: Names
 ) -> None:

@@ -6,7 +6,7 @@ import ctypes
 
 import numpy as np
 
-from nanoloom.errors import Error, InputError
+from nanoloom.errors import Error, InputError, UnfitBranch
 from nanoloom.runtime import layout
 from nanoloom.runtime.arrays import HEADER_BYTES
 from nanoloom.runtime.call_table import Table
@@ -82,7 +82,7 @@ class Arena:
         found = self._entry.failed(self._table.program, self.address, index)
         check = found.contents
         if not check.what:
-            return InputError(check.where.decode())
+            return UnfitBranch(check.where.decode())
         return InputError(
             f"{check.what.decode()} {index.value} is outside {check.low}..{check.high}",
             where=check.where.decode(),

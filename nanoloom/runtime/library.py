@@ -91,6 +91,13 @@ class Library:
         if hasattr(self, "_code"):
             self._code.release()
 
+    @property
+    def lacks_branches(self) -> bool:
+        """Whether a run may want a branch that does not run for all sizes."""
+        program = self._table.program.contents
+        checks = (program.checks[i] for i in range(program.check_count))
+        return bool(self.open) and any(not check.what for check in checks)
+
     def new_outputs(self) -> list[np.ndarray]:
         """Arrays for `Instance.run` to write, each beginning with a line of cache."""
         return [empty_of(shape, dtype, size) for shape, dtype, size in self._kinds]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from nanoloom.errors import UnfitBranch
 from nanoloom.interface.data_dependent_outputs import counted, trimmed
 from nanoloom.runtime.given_arrays import NOWHERE, place, run_exact
 from nanoloom.runtime.library import Instance, Library
@@ -22,7 +23,11 @@ class Variant:
 
     Code, threads and memory go when nobody refers to it.  One with `dims` runs when it
     is bound to numbers of them.
+
+    otherwise: what runs where a run wants a branch that the program of all sizes lacks.
     """
+
+    otherwise: Callable[[Mapping[str, Array]], Variant] | None = None
 
     def __init__(self, folder: Path, threads: int, weights: Weights) -> None:
         self.name = folder.name
@@ -56,7 +61,10 @@ class Variant:
 
         The compiled code compares types and shapes, in a tenth of Python's time.
         """
-        made = run_exact(self.library, self.instance, self.inputs, inputs)
+        try:
+            made = run_exact(self.library, self.instance, self.inputs, inputs)
+        except UnfitBranch:
+            return None
         return None if made is None else self._named(made)
 
     def __call__(
@@ -69,7 +77,12 @@ class Variant:
         made = self.library.new_outputs()
         if into:
             place(self.outputs, made, into, [name for _, _, name in self.counted])
-        self.instance.run(given, made, nanoseconds=nanoseconds)
+        try:
+            self.instance.run(given, made, nanoseconds=nanoseconds)
+        except UnfitBranch:
+            if self.otherwise is None:
+                raise
+            return self.otherwise(inputs)(inputs, into=into)
         return self._named(made)
 
     def _named(self, made: list[Array]) -> dict[str, Array]:

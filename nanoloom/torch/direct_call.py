@@ -134,7 +134,7 @@ def direct_call(
     """For arguments of the same shapes; None where their values decide about more."""
     given = program.checked(arrays)
     variant = program.variant(given)
-    plain = type(variant) is Variant and not variant.counted
+    plain = type(variant) is Variant and not (variant.counted or variant.otherwise)
     if not plain or not program.is_known_by_shapes(variant, given):
         return None
     if set(variant.inputs) - places.keys():

@@ -16,6 +16,8 @@ from nanoloom.dynamic.dynamic_kernel import ARGUMENT, EXTENTS, MOST, NUMBER
 from nanoloom.ir.access import constant_of, index, multiply
 from nanoloom.ir.mlir import arith, ir, memref
 
+# What makes a buffer of extents that are operands.
+SIZED = ("memref.alloc", "memref.reinterpret_cast", "memref.subview")
 DYNAMIC = ir.ShapedType.get_dynamic_size()
 
 
@@ -41,6 +43,31 @@ def size_number(value: ir.Value, function: ir.Operation) -> int | None:
     if load.name != "memref.load" or load.operands[0] != sizes:
         return None
     return constant_of(load.operands[1])
+
+
+def possible_extents(buffer: ir.Value, place: int) -> list[ir.Value] | None:
+    """The indices that an extent of a buffer may be; None where nobody can say.
+
+    One of each branch that the buffer may come out of.
+    """
+    owner = buffer.owner
+    if isinstance(owner, ir.Block):
+        return None
+    if owner.name == "memref.cast":
+        return possible_extents(owner.operands[0], place)
+    if owner.name == "scf.if":
+        number = ir.OpResult(buffer).result_number
+        ends = [list(region.blocks[0].operations)[-1] for region in owner.regions]
+        given = [possible_extents(end.operands[number], place) for end in ends]
+        return None if None in given else [x for each in given for x in each or ()]
+    kind = ir.MemRefType(buffer.type)
+    if owner.name not in SIZED or not kind.is_dynamic_dim(place):
+        return None
+    before = sum(kind.is_dynamic_dim(p) for p in range(place))
+    if owner.name == "memref.alloc":
+        return [owner.operands[before]]
+    segments = list(owner.attributes["operandSegmentSizes"])  # type: ignore[call-overload] - MLIR's stubs know no kinds of attributes
+    return [owner.operands[int(segments[0]) + int(segments[1]) + before]]
 
 
 def most_size(value: ir.Value, function: ir.Operation) -> int | None:

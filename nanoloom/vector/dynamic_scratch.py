@@ -12,9 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from nanoloom.ir.access import function_around, index
+from nanoloom.ir.access import constant_of, function_around, index
 from nanoloom.ir.mlir import ir, named
-from nanoloom.vector.dynamic_extents import described, size_number
+from nanoloom.vector.dynamic_extents import (
+    described,
+    possible_extents,
+    size_number,
+)
 from nanoloom.vector.nanokernel.tile.extents import most_number
 from nanoloom.vector.scratch_memory import sign
 from nanoloom.vector.temporaries import bytes_of
@@ -88,13 +92,33 @@ def multiple(
     place = size_number(value, function)
     if place is not None:
         return 1, place
-    if isinstance(owner, ir.Block) or owner.name != "affine.apply":
+    if isinstance(owner, ir.Block):
+        return None, None
+    if owner.name == "memref.dim":
+        return multiple_of_all(owner, function)
+    if owner.name != "affine.apply":
         return None, None
     (expr,) = owner.attributes["map"].value.results  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
     if len(owner.operands) != 1:
         return None, None
     place, times = size_number(owner.operands[0], function), sum_of_factors(expr)
     return (None, None) if place is None or times is None else (times, place)
+
+
+def multiple_of_all(
+    extent: ir.Operation, function: ir.Operation
+) -> tuple[int, int] | tuple[None, None]:
+    """The same for a buffer's extent: for each of the indices that it may be."""
+    place = constant_of(extent.operands[1])
+    given = None if place is None else possible_extents(extent.operands[0], place)
+    most, sizes = 0, set[int]()
+    for value in given or ():
+        times, size = multiple(value, function)
+        if times is None:
+            return None, None
+        most = max(most, times)
+        sizes.add(size)
+    return (most, sizes.pop()) if len(sizes) == 1 else (None, None)
 
 
 def sum_of_factors(expr: ir.AffineExpr) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -11,6 +12,7 @@ import pytest
 
 import nanoloom
 from nanoloom.errors import DataDependent
+from tests.dynamic.compared import session
 from tests.kernels.repeats.ended_loops import HEAD, reference
 from tests.vector.kernel_harness import shared_cache
 
@@ -50,6 +52,75 @@ def test_any_size(kind: str) -> None:
         assert "is of shape" in program.open.reason
     else:
         assert not program.open.reason
+
+
+# A branch that runs for few sizes: Reshape and MatMul, whose results have the shape of
+# nothing else, Squeeze and Split; and for which it does.
+UNFIT = {
+    "reshape": ("s = Constant<value_ints = [-1, 5]>()  q = Reshape(x, s)", {5, 20, 40}),
+    "squeeze": ("o = Constant<value_ints = [0]>()  q = Squeeze(x, o)", {1}),
+    "split": ("s = Constant<value_ints = [1, 1]>()  q, r = Split<axis = 0>(x, s)", {2}),
+    "matmul": ("q = MatMul(x, x)", {4}),
+    "some samples": (
+        "s = Constant<value_ints = [-1, 127]>()  q = Reshape(x, s)",
+        {127},
+    ),
+}
+AROUND = {
+    "an input": "",
+    "data": "low = ReduceMin<keepdims = 0>(x)  c = Cast<to = 9>(low)",
+}
+
+
+@pytest.mark.parametrize("kind", UNFIT)
+@pytest.mark.parametrize("decided_by", AROUND)
+def test_a_branch_that_few_sizes_fit(kind: str, decided_by: str) -> None:
+    """One program for all sizes, whichever branch of its own it takes.
+
+    Sizes that fit the other branch have a program of their own when they take it.
+    """
+    other, fits = UNFIT[kind]
+    given = "bool c, " if decided_by == "an input" else ""
+    text = f"""unfit ({given}float[n,4] x) => (float[m,k] y) {{ {AROUND[decided_by]}
+      y = If (c) <
+        then_branch = a () => (p) {{ p = Relu(x) }},
+        else_branch = b () => (q) {{ {other} }}> }}"""
+    model = onnx.parser.parse_model(HEAD + text)
+    program = nanoloom.compile(model, threads=1, cache=shared_cache())
+    random, peer = np.random.default_rng(len(kind)), session(model)
+    for n in (3, 40, 1, 2, 4, 5, 17, 20, 127):
+        for taken in (True, *(() if n not in fits else (False, True))):
+            x = random.integers(1, 4, (n, 4)).astype(np.float32)
+            x[0, 0] = x[0, 0] if taken else 0
+            feeds = {"c": np.array(taken), "x": x} if given else {"x": x}
+            if kind == "squeeze" and not given and n in fits:
+                continue  # results of two ranks: no program holds both
+            (wanted,) = map(np.asarray, peer.run(None, feeds))
+            found = program(feeds)["y"]
+            assert found.shape == wanted.shape
+            np.testing.assert_array_equal(found, wanted)
+        assert not program.open.reason
+    x = np.zeros((3, 4), np.float32)
+    with pytest.raises(nanoloom.InputError, match="If_"):
+        program({"c": np.array(False), "x": x} if given else {"x": x})
+
+
+def test_saved_without_a_branch_that_few_sizes_fit(tmp_path: Path) -> None:
+    """A library has one program: it says which branch it lacks, and what to do."""
+    text = """unfit (bool c, float[n,4] x) => (float[m,k] y) {
+      y = If (c) <
+        then_branch = a () => (p) { p = Relu(x) },
+        else_branch = b () => (q) { q = MatMul(x, x) }> }"""
+    model = onnx.parser.parse_model(HEAD + text)
+    program = nanoloom.compile(model, threads=1, cache=shared_cache())
+    x = np.arange(-8, 8, dtype=np.float32).reshape(4, 4)
+    with nanoloom.load(program.save(tmp_path / "unfit.so")) as saved:
+        found = saved({"c": np.array(True), "x": x})["y"]
+        np.testing.assert_array_equal(found, np.maximum(x, 0))
+        with pytest.raises(nanoloom.InputError) as refusal:
+            saved({"c": np.array(False), "x": x})
+    said = r"If_0 \(If\): its else_branch is taken, which is not for all sizes; .*--dim"
+    assert re.search(said, str(refusal.value))
 
 
 DECIDED = "top = ReduceMax<keepdims = 0>(x)  c = Cast<to = 9>(top)"

@@ -48,3 +48,35 @@ def test_what_may_be_more_than_a_multiple(made: str) -> None:
         kind = ir.MemRefType(op.operation.results[0].type)
         function = parsed.body.operations[0].operation
         assert room_of(kind, list(op.operation.operands), function) is None
+
+
+BRANCHED = """
+  %yes = arith.constant true
+  %big = affine.apply affine_map<()[s0] -> (s0 * 2)>()[%n]
+  %one = memref.alloc({}) : memref<?xf32>
+  %made = scf.if %yes -> (memref<?xf32, strided<[?], offset: ?>>) {{
+    %other = memref.alloc({}) : memref<?xf32>
+    %cast = memref.cast %other : memref<?xf32> to memref<?xf32, strided<[?], offset: ?>>
+    scf.yield %cast : memref<?xf32, strided<[?], offset: ?>>
+  }} else {{
+    %cast = memref.cast %one : memref<?xf32> to memref<?xf32, strided<[?], offset: ?>>
+    scf.yield %cast : memref<?xf32, strided<[?], offset: ?>>
+  }}
+  %m = memref.dim %made, %zero : memref<?xf32, strided<[?], offset: ?>>
+"""
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "bytes_"), [("%n", "%n", 60), ("%n", "%big", 120)]
+)
+def test_what_comes_out_of_a_branch(one: str, other: str, bytes_: int) -> None:
+    """As much as the larger one of what both branches give."""
+    with context():
+        zero = "%zero = arith.constant 0 : index\n"
+        parsed = module(zero + BRANCHED.format(one, other), "%m")
+        op = named(parsed, "memref.alloc")[-1]
+        kind = ir.MemRefType(op.operation.results[0].type)
+        function = parsed.body.operations[0].operation
+        room = room_of(kind, list(op.operation.operands), function)
+        assert room is not None
+        assert (room.bytes, room.sizes) == (bytes_, (1,))

@@ -25,7 +25,7 @@ class Decisions:
     words of a message.  ways: which of some numbers was taken.  given: the same of the
     first sample, which are taken again; None for that one.  differences: what may not
     be below 0.  root: the model's graph, whose inputs say what room there is
-    (data_dependent/rooms.py).
+    (data_dependent/rooms.py).  unfit: branches that do not run for one of the samples.
     """
 
     is_open: bool = False
@@ -34,6 +34,7 @@ class Decisions:
     ways: list[Way] = field(default_factory=list[Way])
     differences: list[Way] = field(default_factory=list[Way])
     root: ir.Graph | None = None
+    unfit: set[str] = field(default_factory=set[str])
 
     def bound(self, *numbers: int) -> int:
         """The least of upper bounds; each of them would do."""
