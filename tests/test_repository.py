@@ -80,6 +80,7 @@ MAY_ASK = {
     "nanoloom/runtime/node_memory.py": "how its system asks for a node's memory",
     "nanoloom/runtime/memory_use.py": "which pages of a program are in memory",
     "nanoloom/runtime/loading.py": "for a copy of code in memory, by its descriptor",
+    "nanoloom/torch/tensor_words.py": "what lies behind tensors that it makes itself",
     "nanoloom/frontend/memory_claims.py": "how much memory a model may ask for",
     "nanoloom/binary/output_files.py": "whether a file without a name can be given one",
     "nanoloom/binary/toolchain.py": "the environment its child process inherits",

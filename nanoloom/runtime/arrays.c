@@ -1,5 +1,5 @@
-/* Looks into arrays of numpy: asking Python for the same takes longer than a small model
- * runs. */
+/* Looks into arrays of numpy and tensors of PyTorch: asking Python for the same takes longer
+ * than a small model runs. */
 #include "arrays.h"
 
 #include <stddef.h>
@@ -63,4 +63,22 @@ int nanoloom_run_arrays(const struct nanoloom_call *call, int64_t *nanoseconds)
         if (!(written[i] = data_of(call, inputs + i, CONTIGUOUS | ALIGNED | WRITEABLE)))
             return NO_ARRAYS;
     return nanoloom_run_pointers(call, nanoseconds);
+}
+
+/* The word at a path's end, 0 where a pointer on it is NULL. */
+static int64_t word_at(const char *object, const struct nanoloom_path *path)
+{
+    for (int64_t i = 0; i + 1 < path->count && object; i++)
+        object = *(const char *const *)(object + path->offsets[i]);
+    return object ? *(const int64_t *)(object + path->offsets[path->count - 1]) : 0;
+}
+
+int nanoloom_same_words(const struct nanoloom_words *words, const void *const *objects)
+{
+    const int64_t *expected = words->expected;
+    for (int64_t i = 0; i < words->object_count; i++)
+        for (int64_t k = 0; k < words->path_count; k++)
+            if (word_at(objects[i], &words->paths[k]) != *expected++)
+                return 0;
+    return 1;
 }

@@ -1,4 +1,5 @@
-/* Arrays of numpy as a program's inputs and outputs, for Python's calls. */
+/* Arrays of numpy as a program's inputs and outputs, and whether tensors of PyTorch have
+ * changed, for Python's calls. */
 #ifndef NANOLOOM_ARRAYS_H
 #define NANOLOOM_ARRAYS_H
 
@@ -25,5 +26,21 @@ int nanoloom_run_pointers(const struct nanoloom_call *call, int64_t *nanoseconds
  * plainly what the program wants: of the very dtype, the shape, dense, aligned and, as
  * an output, writable. */
 int nanoloom_run_arrays(const struct nanoloom_call *call, int64_t *nanoseconds);
+
+/* From an object to a word: offsets of the pointers on the way, and of the word itself. */
+struct nanoloom_path {
+    int64_t count; /* of offsets, 1 at least */
+    int64_t offsets[3];
+};
+
+/* Words that objects had: of each object those at all paths' ends. */
+struct nanoloom_words {
+    const struct nanoloom_path *paths;
+    const int64_t *expected;
+    int64_t path_count, object_count;
+};
+
+/* Whether objects have these words. */
+int nanoloom_same_words(const struct nanoloom_words *words, const void *const *objects);
 
 #endif

@@ -151,6 +151,23 @@ class Call(ctypes.Structure):
     )
 
 
+class Path(ctypes.Structure):
+    """struct nanoloom_path."""
+
+    _fields_ = (("count", ctypes.c_int64), ("offsets", ctypes.c_int64 * 3))
+
+
+class Words(ctypes.Structure):
+    """struct nanoloom_words."""
+
+    _fields_ = (
+        ("paths", ctypes.POINTER(Path)),
+        ("expected", ctypes.POINTER(ctypes.c_int64)),
+        ("path_count", ctypes.c_int64),
+        ("object_count", ctypes.c_int64),
+    )
+
+
 _PROGRAM = ctypes.POINTER(Program)
 _SIZES = ctypes.POINTER(Sizes)
 _FAILED = ctypes.CFUNCTYPE(
@@ -194,4 +211,6 @@ class Library(ctypes.Structure):
                 ctypes.c_void_p, _SIZES, ctypes.POINTER(ctypes.c_int64), ctypes.c_void_p
             ),
         ),
+        # Keeps Python's lock: what it looks into belongs to Python.
+        ("same_words", ctypes.PYFUNCTYPE(ctypes.c_int, *(ctypes.c_void_p,) * 2)),
     )

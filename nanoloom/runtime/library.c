@@ -26,4 +26,5 @@ const struct nanoloom_library nanoloom_library = {
     .sizes = &nanoloom_open_sizes,
     .bound_bytes = nanoloom_bound_bytes,
     .bind = nanoloom_bind,
+    .same_words = nanoloom_same_words,
 };

@@ -10,7 +10,7 @@
 #define NANOLOOM_PUBLIC __attribute__((visibility("default")))
 
 /* Counted up whenever a struct of program.h, arrays.h, threads.h or this one changes. */
-enum { NANOLOOM_LIBRARY_VERSION = 11 };
+enum { NANOLOOM_LIBRARY_VERSION = 12 };
 
 struct nanoloom_library {
     int64_t version;
@@ -37,6 +37,7 @@ struct nanoloom_library {
     int64_t (*bound_bytes)(const struct nanoloom_sizes *);
     const struct nanoloom_program *(*bind)(const struct nanoloom_sizes *, const int64_t *,
                                            void *);
+    int (*same_words)(const struct nanoloom_words *, const void *const *);
 };
 
 /* The one name the loader looks up; every library has its own. */

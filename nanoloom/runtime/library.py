@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from pathlib import Path
 from typing import TypeAlias
@@ -63,6 +64,7 @@ class Library:
         self, path: Path, code: Code, entry: layout.Library, table: Table
     ) -> None:
         self._code, self._entry, self._table = code, entry, table
+        self.same_words = entry.same_words
         self.path, self.file_bytes = path, path.stat().st_size
         program = table.program.contents
         self.open = open_sizes(entry, program.input_count, program.output_count)
@@ -255,8 +257,9 @@ class Instance:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __del__(self) -> None:
-        if hasattr(self, "_code"):
+    def __del__(self, ending: Callable[[], bool] = sys.is_finalizing) -> None:
+        # When Python ends, the pool's module may be empty, and the process frees all.
+        if hasattr(self, "_code") and not ending():
             self.close()
             self._code.release()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+from collections.abc import Callable
 
 from nanoloom.errors import Error
 
@@ -93,9 +94,9 @@ class Mapping:
         _mprotect(made.address, made._bytes, mmap.PROT_READ)
         return made
 
-    def __del__(self) -> None:
-        if self.address:
-            _munmap(self.address, self._bytes)
+    def __del__(self, munmap: Callable[[int, int], int] = _munmap) -> None:
+        if self.address:  # when Python ends, this module may be empty already
+            munmap(self.address, self._bytes)
 
 
 def _whole(size: int) -> int:

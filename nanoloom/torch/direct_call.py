@@ -44,6 +44,7 @@ class DirectCall:
         self, variant: Variant, imported: Imported, places: Mapping[str, int]
     ) -> None:
         self.variant = variant  # keeps what is run
+        self.same_words = variant.library.same_words
         inputs, outputs = variant.library.inputs, variant.library.outputs
         wanted = [(places[x.name], *rows_of(x, imported)) for x in inputs]
         self.inputs = [(*each, NUMBERS.get(each[-1])) for each in wanted]

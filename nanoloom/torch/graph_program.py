@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import fx
@@ -22,9 +22,10 @@ from nanoloom.model.source import source_of
 from nanoloom.options import CompileOptions, options_with
 from nanoloom.runtime.threads import thread_count
 from nanoloom.torch.direct_call import DirectCall, direct_call
-from nanoloom.torch.held_weights import State, state
+from nanoloom.torch.held_weights import HeldWeights
 from nanoloom.torch.memory import require_apart
 
+Weights: TypeAlias = tuple[torch.Tensor, ...]
 COPY = "aten::copy_"
 KNOWN = ("threads", "precision", "cache", "checked", "exact_conv")
 
@@ -68,8 +69,13 @@ class Made:
 
     program: Program
     imported: Imported
-    state: State
+    weights: HeldWeights
     direct: DirectCall | None = None
+
+    def holds(self, weights: Weights) -> bool:
+        """Whether weights are those, unchanged."""
+        direct = self.direct
+        return self.weights.are(weights, direct and direct.same_words)
 
 
 class GraphProgram:
@@ -94,10 +100,9 @@ class GraphProgram:
         self._making = threading.Lock()
 
     def __call__(self, *args: Any) -> list[Any]:
-        now = state(self._weights(args))
-        made = self._made
-        if made is None or made.state != now:
-            made = self._make(args, now)
+        weights, made = self._weights(args), self._made
+        if made is None or not made.holds(weights):
+            made = self._make(weights)
         direct = made.direct
         if direct is not None and (results := direct(args)) is not None:
             return results
@@ -140,22 +145,23 @@ class GraphProgram:
         tensor = as_counted(torch_view(outputs[what]), order)
         return tensor.item() if what in made.imported.numbers else tensor
 
-    def _make(self, args: Sequence[Any], now: State) -> Made:
+    def _make(self, weights: Weights) -> Made:
         with self._making:
-            if self._made is not None and self._made.state == now:
+            if self._made is not None and self._made.holds(weights):
                 return self._made
-            weights = {i: args[i] for i in self.static}
-            imported = import_graph(self.graph, self.owner, weights)
+            held = HeldWeights(weights)  # as they are before they are read
+            read = dict(zip(self.static, weights, strict=True))
+            imported = import_graph(self.graph, self.owner, read)
             program = self.settings.program(imported.model)
-            self._made = Made(program, imported, now)
+            self._made = Made(program, imported, held)
             return self._made
 
 
-def chooser(places: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+def chooser(places: Sequence[int]) -> Callable[[Sequence[Any]], Weights]:
     """What takes these of the arguments."""
     if len(places) > 1:
         return itemgetter(*places)
-    return lambda args: [args[place] for place in places]
+    return lambda args: tuple([args[place] for place in places])
 
 
 def changed_inputs(graph: fx.Graph) -> dict[fx.Node, fx.Node]:

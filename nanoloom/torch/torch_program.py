@@ -18,7 +18,7 @@ from nanoloom.frontend.torch.element_types import numpy_view, torch_view
 from nanoloom.frontend.torch.exported import Imported, held
 from nanoloom.frontend.torch.memory_order import as_counted, as_it_lies
 from nanoloom.torch.direct_call import DirectCall, direct_call
-from nanoloom.torch.held_weights import state
+from nanoloom.torch.held_weights import HeldWeights
 from nanoloom.torch.memory import require_apart
 
 Build = Callable[[], tuple[Program, Imported]]
@@ -49,8 +49,8 @@ class TorchProgram:
         self._program, self.imported = self._build()
         changed = self.imported.mutated
         kept = {} if self._released else self._held
-        self._watched = [t for n, t in kept.items() if n not in changed]
-        self._state = state(self._watched)
+        self._watched = tuple([t for n, t in kept.items() if n not in changed])
+        self._weights = HeldWeights(self._watched)
         places = self.imported.inputs.values()
         self._changing_names = [x for x in places if isinstance(x, str)]
         self._changing = [self._held[name] for name in self._changing_names]
@@ -98,7 +98,8 @@ class TorchProgram:
 
         Raises InputError for arguments of another structure, type or shape.
         """
-        if state(self._watched) != self._state:
+        direct = self._direct
+        if not self._weights.are(self._watched, direct and direct.same_words):
             self._make()
         direct = None if kwargs or len(args) != self._flat else self._direct
         made = direct((*args, *self._changing)) if direct is not None else None
