@@ -14,7 +14,7 @@ PAGE = ROOT / "docs/narrow.md"
 ROOMS = ("fusion", "graph", "ir", "kernels", "memory", "vector")
 WORDS = ("pair", "border", "shape", "type")
 # Rows of the first table: it only loses some.  A new file goes into the second one.
-AT_MOST = 47
+AT_MOST = 45
 LONGEST, SHORTEST_REASON = 12, 6  # words of a pattern, and of a reason
 ROW = re.compile(r"^\| `([\w/]+\.py)` \| `(\w+)` \| ([^|]+) \|(?: ([^|]*) \|)?$", re.M)
 

@@ -17,7 +17,7 @@ from nanoloom.dynamic.constants import wholes_of
 from nanoloom.dynamic.dynamic_refusal import NotDynamic, no_size
 from nanoloom.dynamic.polynomial import Dims, Size, found
 from nanoloom.dynamic.rebuild_operations import ARRAYS, EMPTY, remade
-from nanoloom.ir.mlir import arith, func, ir, named, operations, tensor
+from nanoloom.ir.mlir import arith, func, ir, named, operations, sign, tensor
 
 DYNAMIC = ir.ShapedType.get_dynamic_size()
 # Of a function: which size each extent of each argument is, NUMBER for none of them.
@@ -267,7 +267,4 @@ def close(kernel: ir.OpView) -> None:
     """Let a function give what its last operation returns."""
     block = kernel.operation.regions[0].blocks[0]
     returned = list(block.operations)[-1].operation.operands
-    signature = ir.FunctionType.get(
-        [a.type for a in block.arguments], [value.type for value in returned]
-    )
-    kernel.operation.attributes["function_type"] = ir.TypeAttr.get(signature)
+    sign(kernel, [value.type for value in returned])

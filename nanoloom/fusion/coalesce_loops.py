@@ -26,7 +26,7 @@ from nanoloom.ir.linalg_query import (
     map_dims,
     maps,
 )
-from nanoloom.ir.mlir import ir, operations
+from nanoloom.ir.mlir import ir, operations, sign
 from nanoloom.ir.statement_names import NAME
 
 NUMBER = "tensor.extract"  # of a tensor that keeps its shape
@@ -210,9 +210,7 @@ def collapse(
         if gone:
             value.set_type(flat(ir.RankedTensorType(value.type), gone))
     returned = list(block.operations)[-1].operation.operands
-    kind = ir.FunctionType.get([a.type for a in block.arguments],
-                               [v.type for v in returned])  # fmt: skip
-    function.operation.attributes["function_type"] = ir.TypeAttr.get(kind)
+    sign(function, [v.type for v in returned])
 
 
 def axes_of(walk: Walk, pairs: set[Pair]) -> set[int]:

@@ -8,7 +8,7 @@ operations erased while they still have uses.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from types import ModuleType
 
@@ -161,3 +161,15 @@ def function_named(module: ir.Module, name: str) -> ir.OpView:
         if op.operation.attributes["sym_name"].value == name:  # type: ignore[attr-defined]
             return op
     raise AssertionError(f"no function {name}")
+
+
+def sign(
+    function: ir.Operation | ir.OpView, results: Sequence[ir.Type] | None = None
+) -> None:
+    """Give a function the type of its block's arguments, and of results; None: as they
+    are."""
+    words = function.operation.attributes
+    if results is None:
+        results = ir.FunctionType(words["function_type"].value).results  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
+    kinds = [a.type for a in function.operation.regions[0].blocks[0].arguments]
+    words["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(kinds, results))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from nanoloom.ir.mlir import func, ir
+from nanoloom.ir.mlir import func, ir, sign
 from nanoloom.linalg.builder.builder import Builder, tensor_type
 from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.parameters import Parameters, name_arguments
@@ -44,10 +44,7 @@ def function(
         results = make(builder, given)
         values = [builder.value(x) for x in results.values()]
         func.ReturnOp(values)
-    signature = ir.FunctionType.get(
-        [a.type for a in entry.arguments], [v.type for v in values]
-    )
-    main.attributes["function_type"] = ir.TypeAttr.get(signature)
+    sign(main, [v.type for v in values])
     made = [Spec(name, x.shape, x.dtype) for name, x in results.items()]
     name_arguments(main, [x.name for x in inputs], parameters.weights)
     module.operation.verify()

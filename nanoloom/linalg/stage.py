@@ -29,7 +29,7 @@ from nanoloom.graph.types import (
     operator_name,
     shape_of,
 )
-from nanoloom.ir.mlir import func, ir
+from nanoloom.ir.mlir import func, ir, sign
 from nanoloom.linalg.builder.builder import Builder, tensor_type
 from nanoloom.linalg.builder.checks import Checks, Limits
 from nanoloom.linalg.builder.node import Node
@@ -275,10 +275,7 @@ def lower(
         words = [check.words for check in checks.made]
         values = [builder.value(x) for x in (*results, *words)]
         func.ReturnOp(values)
-    signature = ir.FunctionType.get(
-        [a.type for a in entry.arguments], [v.type for v in values]
-    )
-    main.attributes["function_type"] = ir.TypeAttr.get(signature)
+    sign(main, [v.type for v in values])
     outputs = tuple(
         Spec(v.name or "", x.shape, x.dtype)
         for v, x in zip(graph.outputs, results, strict=True)

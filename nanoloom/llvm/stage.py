@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from nanoloom.dynamic.dynamic_kernel import ARGUMENT
 from nanoloom.errors import Error
-from nanoloom.ir.mlir import function_named, ir, llvm, names, run_pipeline
+from nanoloom.ir.mlir import function_named, ir, llvm, names, run_pipeline, sign
 from nanoloom.llvm import masked_bf16
 from nanoloom.llvm.intrinsic_names import as_llvm22
 from nanoloom.llvm.masked_bf16 import mask_integers
@@ -141,8 +141,7 @@ def flatten_empty(module: ir.Module, phases: Sequence[Phase]) -> None:
             empty = isinstance(kind, ir.MemRefType) and 0 in kind.shape
             if empty and not list(argument.uses):
                 argument.set_type(ir.MemRefType.get([0], kind.element_type))
-        signature = ir.FunctionType.get([a.type for a in arguments], [])
-        function.operation.attributes["function_type"] = ir.TypeAttr.get(signature)
+        sign(function, [])
 
 
 @dataclass(frozen=True)

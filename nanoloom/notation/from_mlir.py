@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from nanoloom.errors import ModelError, Unsupported
-from nanoloom.ir.mlir import arith, ir, named, operations, run_pipeline, tensor
+from nanoloom.ir.mlir import arith, ir, named, operations, run_pipeline, sign, tensor
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.loops import settle
 from nanoloom.linalg.builder.scalar import constant
@@ -57,11 +57,7 @@ class Conversion:
     ) -> None:
         """The function as the stage names it, parameters among its arguments."""
         words = self.main.operation.attributes
-        kinds: ir.FunctionType = words["function_type"].value  # type: ignore[attr-defined]
-        signature = ir.FunctionType.get(
-            [a.type for a in block.arguments], kinds.results
-        )
-        words["function_type"] = ir.TypeAttr.get(signature)
+        sign(self.main)
         words["sym_name"] = ir.StringAttr.get("main")
         if "res_attrs" in words:
             del words["res_attrs"]

@@ -6,16 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nanoloom.errors import Error
+from nanoloom.ir.access import as_index, index
 from nanoloom.ir.mlir import arith, ir, vector
+from nanoloom.nest.extent import Lanes
 from nanoloom.nest.reduction import KINDS
-from nanoloom.vector.scalable_lane_reduction import reduce_lanes
-from nanoloom.vector.widths import filled, is_scalable
+from nanoloom.vector.emit_loops import emit_while
+from nanoloom.vector.widths import elements, filled, is_scalable, vector_type
 
 # select(x > sofar, x, sofar): the larger one, NaN left out.  One instruction, where a
 # maximum that keeps NaN takes three or more.
 GREATER = "arith.select"
 INDEX_CASTS = ("arith.index_cast", "arith.trunci")
 PRODUCTS = ("arith.mulf", "arith.muli")
+LEAST = 128  # bits for each unit of the width of a scalable register
 PACKED = "packed bits"  # sofar | (condition << its place in the sum)
 
 
@@ -30,25 +33,16 @@ class Combiner:
         """All lanes of a vector combined."""
         if self.operation == PACKED and whole_number(lanes):
             return bits_of(lanes)
-        if self.operation in PRODUCTS and is_scalable(lanes.type):
-            return reduce_lanes(lanes, self.neutral(), self.apply)
-        if self.operation != GREATER:
-            name = KINDS[self.combining].word
-            kind = ir.Attribute.parse(f"#vector.kind<{name}>")
-            # By halves, or as the target does it: else one lane behind the other.
-            order = ir.Attribute.parse("#arith.fastmath<reassoc>")
-            return vector.reduction(self.element, kind, lanes, fastmath=order)
-        if is_scalable(lanes.type):  # as it is: what is left out is NaN
-            kind = ir.Attribute.parse("#vector.kind<maxnumf>")
-            return vector.reduction(self.element, kind, lanes)
-        count = ir.VectorType(lanes.type).shape[0]
-        while count > 1:
-            half = range(count // 2)
-            low = vector.shuffle(lanes, lanes, list(half))
-            high = vector.shuffle(lanes, lanes, [count // 2 + lane for lane in half])
-            lanes = self.apply(low, high)
-            count //= 2
-        return vector.extract(lanes, [], [0])
+        scalable = is_scalable(lanes.type)
+        if self.operation in (PRODUCTS if scalable else (GREATER,)):
+            return by_halves(lanes, self)
+        # As it is: what is left out is NaN.
+        name = "maxnumf" if self.operation == GREATER else KINDS[self.combining].word
+        kind = ir.Attribute.parse(f"#vector.kind<{name}>")
+        # By halves, or as the target does it: else one lane behind the other.
+        order = "none" if self.operation == GREATER else "reassoc"
+        words = ir.Attribute.parse(f"#arith.fastmath<{order}>")
+        return vector.reduction(self.element, kind, lanes, fastmath=words)
 
     @property
     def combining(self) -> str:
@@ -69,6 +63,44 @@ class Combiner:
         if self.operation == "arith.addf":
             return arith.constant(self.element, -0.0)  # 0.0 makes one of -0.0
         return number_of(KINDS[self.combining].neutral, self.element)
+
+
+def by_halves(lanes: ir.Value, c: Combiner) -> ir.Value:
+    """All lanes combined where no instruction does it, two halves at a time.
+
+    Of vectors of any width groups of registers are halved as such.  Then each round
+    leaves half as many lanes in front of numbers that change nothing, until one counts:
+
+        v = even lanes of (v, 1, 1, ...) * odd lanes of it
+    """
+    kind = ir.VectorType(lanes.type)
+    element, (count,), scalable = kind.element_type, kind.shape, is_scalable(kind)
+    least = max(2, LEAST // element.width) if scalable else 1  # type: ignore[attr-defined] - numbers have a width
+    while count > least:
+        count //= 2
+        if scalable:
+            half = vector_type(Lanes(count, scalable=True), element)
+            both = (vector.scalable_extract(half, lanes, n) for n in (0, count))
+        else:
+            places = range(count), range(count, 2 * count)
+            both = (vector.shuffle(lanes, lanes, list(x)) for x in places)
+        lanes = c.apply(*both)
+    if not scalable:
+        return vector.extract(lanes, [], [0])
+    wide = vector_type(Lanes(2 * count, scalable=True), element)
+    nothing = vector.broadcast(wide, c.neutral())
+
+    def more(carried: list[ir.Value]) -> ir.Value:
+        return arith.cmpi(arith.CmpIPredicate.sgt, carried[0], index(1))
+
+    def halved(carried: list[ir.Value]) -> list[ir.Value]:
+        left, v = carried
+        both = vector.deinterleave(vector.scalable_insert(v, nothing, 0))
+        fewer = arith.shrui(arith.addi(left, index(1)), index(1))
+        return [fewer, c.apply(*both)]
+
+    begun = [as_index(elements(Lanes(count, scalable=True))), lanes]
+    return vector.extract(emit_while(begun, more, halved)[1], [], [0])
 
 
 def whole_number(lanes: ir.Value) -> bool:

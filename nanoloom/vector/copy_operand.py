@@ -17,6 +17,7 @@ from nanoloom.linalg.builder.pointwise import pointwise
 from nanoloom.nest.extent import Lanes
 from nanoloom.vector.dialect import LOOP
 from nanoloom.vector.extending_casts import widening_of
+from nanoloom.vector.nanokernel.tile.task import is_within
 from nanoloom.vector.pad import (
     Padding,
     pad_results,
@@ -119,25 +120,13 @@ def loop_around(op: ir.OpView, name: str) -> ir.Operation:
 def move_out(value: ir.Value, loop: ir.Operation, name: str) -> None:
     """What a value is made of to the front of a loop; Error if that changes in it."""
     owner = value.owner
-    block = owner if isinstance(owner, ir.Block) else owner.operation.block
-    if not is_in(block, loop):
+    if not is_within(value, loop):
         return
     if isinstance(owner, ir.Block) or not owner.name.startswith(PURE):
         raise Error(f"a copied part changes with the loop {name}: it stays inside")
     for operand in owner.operands:
         move_out(operand, loop, name)
     owner.operation.move_before(loop)
-
-
-def is_in(block: ir.Block, loop: ir.Operation) -> bool:
-    """Whether a block is a loop's, or of something in it."""
-    around = block.owner.operation
-    while around is not None:
-        if around == loop:
-            return True
-        parent = around.parent
-        around = None if parent is None else parent.operation
-    return False
 
 
 def widened_copy(op: Op, number: int, part: ir.Value, lanes: Lanes) -> ir.Value:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from nanoloom.dynamic.dynamic_kernel import ARGUMENT, EXTENTS, MOST, NUMBER
 from nanoloom.ir.access import constant_of, index, multiply
-from nanoloom.ir.mlir import arith, ir, memref
+from nanoloom.ir.mlir import arith, ir, memref, sign
 
 # What makes a buffer of extents that are operands.
 SIZED = ("memref.alloc", "memref.reinterpret_cast", "memref.subview")
@@ -99,10 +99,7 @@ class DynamicArguments:
         for argument, row in zip(self.block.arguments, self.extents, strict=False):
             if any(place != NUMBER for place in row):
                 self.argument(argument, row)
-        kinds = [a.type for a in self.block.arguments]
-        before = ir.FunctionType(self.function.attributes["function_type"].value)  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
-        signature = ir.FunctionType.get(kinds, before.results)
-        self.function.attributes["function_type"] = ir.TypeAttr.get(signature)
+        sign(self.function)
 
     def argument(self, argument: ir.Value, row: list[int]) -> None:
         """One buffer: its extents where they are asked for, itself as a pointer."""

@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from math import prod
 
 from nanoloom.ir.access import constant_of, function_around, index
-from nanoloom.ir.mlir import ir, named
+from nanoloom.ir.mlir import ir, named, sign
 from nanoloom.vector.dynamic_extents import (
     described,
     possible_extents,
     size_number,
 )
 from nanoloom.vector.nanokernel.tile.extents import most_number
-from nanoloom.vector.scratch_memory import sign
 from nanoloom.vector.temporaries import bytes_of
 
 ROOMS = "nanoloom.rooms"  # of a function, for each such temporary: bytes, sizes
@@ -156,4 +155,4 @@ def to_argument(op: ir.OpView, kind: ir.MemRefType, room: Room) -> None:
     function.attributes[ROOMS] = ir.ArrayAttr.get(
         [each.attribute for each in (*before, room)]
     )
-    sign(function.opview)
+    sign(function, [])

@@ -34,6 +34,22 @@ def emit_loop(
     return list(loop.results)
 
 
+def emit_while(
+    values: Values,
+    more: Callable[[list[ir.Value]], ir.Value],
+    inside: Callable[[list[ir.Value]], Values],
+) -> list[ir.Value]:
+    """The same where values say whether there is one more round."""
+    kinds = [value.type for value in values]
+    loop = scf.WhileOp(kinds, list(values))
+    with ir.InsertionPoint(loop.before.blocks.append(*kinds)) as point:
+        carried = list(point.block.arguments)
+        scf.ConditionOp(more(carried), carried)
+    with ir.InsertionPoint(loop.after.blocks.append(*kinds)) as point:
+        scf.YieldOp(inside(list(point.block.arguments)))
+    return list(loop.results)
+
+
 def emit_branch(
     condition: ir.Value,
     then: Callable[[], Values | None],

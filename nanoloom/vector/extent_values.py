@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from nanoloom.ir.access import coefficient, constant_of
 from nanoloom.ir.mlir import ir
+from nanoloom.linalg.builder.tensor_slices import bounds_of
 from nanoloom.vector.nanokernel.tile.extents import dynamic_size
 
 
@@ -31,9 +32,8 @@ def of_buffer(dim: ir.Operation) -> frozenset[int]:
     number, part = constant_of(place), buffer.owner
     if number is None or isinstance(part, ir.Block) or part.name != "memref.subview":
         return frozenset()
-    kind, segments = ir.MemRefType(buffer.type), part.attributes["operandSegmentSizes"]
-    unknown = sum(kind.is_dynamic_dim(place) for place in range(kind.rank))
-    if not kind.is_dynamic_dim(number) or unknown != int(segments[2]):  # type: ignore[index]
+    kind, (_, sizes) = ir.MemRefType(buffer.type), bounds_of(part)
+    if not kind.is_dynamic_dim(number) or len(sizes) != kind.rank:
         return frozenset()
     return possible_values(dynamic_size(part, number))
 

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from nanoloom.dynamic.dynamic_kernel import ARGUMENT, EXTENTS, NUMBER
 from nanoloom.ir.access import constant_of
 from nanoloom.ir.mlir import ir, named
+from nanoloom.linalg.builder.tensor_slices import bounds_of
 
 DYNAMIC = ir.ShapedType.get_dynamic_size()
 Extent: TypeAlias = int | str | None  # a number, the name of a size; None if unknown
@@ -28,16 +29,11 @@ def fold_full_slices(function: ir.OpView) -> None:
 
 
 def is_full_slice(op: ir.OpView, whole: ir.Value) -> bool:
-    words = op.operation.attributes
-    offsets, sizes, steps = (
-        list(words[name])  # type: ignore[call-overload] - MLIR's stubs know no kinds of attributes
-        for name in ("static_offsets", "static_sizes", "static_strides")
-    )
-    if any(offsets) or any(step != 1 for step in steps):
+    (offsets, sizes), words = bounds_of(op.operation), op.operation.attributes
+    steps = ir.DenseI64ArrayAttr(words["static_strides"])
+    if offsets != [0] * len(offsets) or any(step != 1 for step in steps):
         return False
-    head = 2 if op.operation.name == "tensor.insert_slice" else 1
-    given = iter(list(op.operation.operands)[head:])
-    wanted = [named_size(next(given)) if n == DYNAMIC else n for n in sizes]
+    wanted = [named_size(n) if isinstance(n, ir.Value) else n for n in sizes]
     return all(n is not None for n in wanted) and wanted == [
         extent(whole, place) for place in range(len(wanted))
     ]

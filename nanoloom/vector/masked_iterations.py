@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from nanoloom.ir.access import add, as_index, constant_of, index
-from nanoloom.ir.mlir import arith, ir, llvm, scf, vector
+from nanoloom.ir.mlir import arith, ir, llvm, vector
 from nanoloom.nest.extent import Lanes
-from nanoloom.vector.emit_loops import emit_loop
+from nanoloom.vector.emit_loops import emit_loop, emit_while
 from nanoloom.vector.widths import elements, vector_type
 
 Masks: TypeAlias = list[ir.Value]  # of vectors side by side
@@ -99,22 +99,19 @@ def by_lengths(
     lanes: Lanes, end: ir.Value, values: Sequence[ir.Value], step: Step
 ) -> list[ir.Value]:
     """Rounds of as many numbers as the machine takes at once; what is carried."""
-    initial = [index(0), *values]
-    kinds = [value.type for value in initial]
-    loop = scf.WhileOp(kinds, initial)
-    with ir.InsertionPoint(loop.before.blocks.append(*kinds)) as point:
-        carried = list(point.block.arguments)
-        more = arith.cmpi(arith.CmpIPredicate.slt, carried[0], end)
-        scf.ConditionOp(more, carried)
-    with ir.InsertionPoint(loop.after.blocks.append(*kinds)) as point:
-        at, *carried = point.block.arguments
+
+    def more(carried: list[ir.Value]) -> ir.Value:
+        return arith.cmpi(arith.CmpIPredicate.slt, carried[0], end)
+
+    def inside(carried: list[ir.Value]) -> list[ir.Value]:
+        at, *values = carried
         length = length_of(lanes, arith.subi(end, at))
         zero = arith.constant(length.type, 0)
         mask = llvm.intr_get_active_lane_mask(mask_type(lanes), zero, length)
-        made = step(at, [mask], carried)
-        there = arith.addi(at, arith.index_cast(ir.IndexType.get(), length))
-        scf.YieldOp([there, *made])
-    return list(loop.results)[1:]
+        made = step(at, [mask], values)
+        return [arith.addi(at, arith.index_cast(ir.IndexType.get(), length)), *made]
+
+    return emit_while([index(0), *values], more, inside)[1:]
 
 
 def length_of(lanes: Lanes, rest: ir.Value) -> ir.Value:

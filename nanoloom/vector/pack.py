@@ -5,7 +5,7 @@ from __future__ import annotations
 from nanoloom.dynamic.dynamic_kernel import EXTENTS, NUMBER
 from nanoloom.errors import Error
 from nanoloom.ir.linalg_query import Op
-from nanoloom.ir.mlir import ir, named
+from nanoloom.ir.mlir import ir, named, sign
 from nanoloom.schedule.packing import Pack
 from nanoloom.vector.dialect import PACKED, make
 from nanoloom.weights.panels import WORD
@@ -28,11 +28,7 @@ def use_packed_argument(kernel: Op, packing: Pack) -> None:
     argument.replace_all_uses_with(stands_for)
     stands_for.owner.operands[0] = argument
     argument.set_type(made)
-    kinds = [a.type for a in block.arguments]
-    results = list(kernel.operation.attributes["function_type"].value.results)  # type: ignore[attr-defined]
-    kernel.operation.attributes["function_type"] = ir.TypeAttr.get(
-        ir.FunctionType.get(kinds, results)
-    )
+    sign(kernel)
 
 
 def keep_extents(kernel: Op, packing: Pack) -> None:

@@ -15,14 +15,12 @@ from dataclasses import dataclass
 from nanoloom.errors import Error
 from nanoloom.ir.access import add, constant_of, divide, index, multiply
 from nanoloom.ir.linalg_query import inputs, maps
-from nanoloom.ir.mlir import ir, named, tensor
+from nanoloom.ir.mlir import ir, named
+from nanoloom.linalg.builder.tensor_slices import Number, extents_of, sliced, static
 from nanoloom.schedule.packing import Pack
 from nanoloom.vector.index_multiples import is_multiple
 from nanoloom.vector.nanokernel.tile.extents import dynamic_size, most_number
 from nanoloom.vector.nanokernel.tile.tile import is_packed, origin, packed_argument
-
-DYNAMIC = ir.ShapedType.get_dynamic_size()
-Number = ir.Value | int
 
 
 def read_packed(module: ir.Module, packings: Sequence[Pack]) -> None:
@@ -94,11 +92,12 @@ class PackedPart:
         columns = times(self.size(packing.column), group)
         begins = [self.offsets[d] for d in lead], [self.offsets[d] for d in outer]
         sizes = [self.size(d) for d in lead], [self.size(d) for d in outer]
+        kept = [*sizes[0], *sizes[1], rows, columns]
         return sliced(
             argument,
             [*begins[0], panel, *begins[1], row, times(column, group)],
             [*sizes[0], 1, *sizes[1], rows, columns],
-            dropped=len(lead),
+            shape=static(kept),
         )
 
     def panel(self, count: int) -> tuple[Number, Number]:
@@ -132,33 +131,7 @@ class PackedPart:
             )
 
     def size(self, place: int) -> Number:
-        shape = ir.RankedTensorType(self.value.type).shape
-        if shape[place] != DYNAMIC:
-            return shape[place]
-        return tensor.dim(self.value, index(place))
-
-
-def sliced(
-    source: ir.Value, begins: list[Number], sizes: list[Number], dropped: int
-) -> ir.Value:
-    """A part of a tensor, without one of its dimensions."""
-    shape = static(sizes)
-    kept = [size for place, size in enumerate(shape) if place != dropped]
-    element = ir.RankedTensorType(source.type).element_type
-    return tensor.ExtractSliceOp(
-        ir.RankedTensorType.get(kept, element),
-        source,
-        [x for x in begins if isinstance(x, ir.Value)],
-        [x for x in sizes if isinstance(x, ir.Value)],
-        [],
-        static(begins),
-        shape,
-        [1] * len(shape),
-    ).result
-
-
-def static(numbers: Sequence[Number]) -> list[int]:
-    return [DYNAMIC if isinstance(x, ir.Value) else x for x in numbers]
+        return extents_of(self.value)[place]
 
 
 def over(number: Number, by: int) -> Number:

@@ -237,10 +237,6 @@ def size_of(buffer: ir.Value, place: int) -> ir.Value:
     owner = buffer.owner
     if isinstance(owner, ir.Block):
         return size(buffer, place)
-    if owner.name == "memref.alloc":
-        kind = ir.MemRefType(buffer.type)
-        before = sum(kind.is_dynamic_dim(p) for p in range(place))
-        return list(owner.operands)[before]
-    if owner.name == "memref.subview":
+    if owner.name in ("memref.alloc", "memref.subview"):
         return dynamic_size(owner, place)
     return size(buffer, place)

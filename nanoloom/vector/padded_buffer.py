@@ -14,11 +14,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from nanoloom.errors import Error
-from nanoloom.ir.access import index
+from nanoloom.ir.access import offset_of
 from nanoloom.ir.linalg_query import Op, bordered, is_pad, yielded
 from nanoloom.ir.mlir import arith, ir, tensor
 from nanoloom.linalg.builder.pointwise import pointwise
-from nanoloom.linalg.builder.tensor_slices import DYNAMIC, Number, inserted, sliced
+from nanoloom.linalg.builder.tensor_slices import (
+    Number,
+    bounds_of,
+    extents_of,
+    inserted,
+    sliced,
+)
 
 # The expressions of a map, or numbers, of those of what it is given.
 Form = Callable[[list[Any]], list[Any]]
@@ -99,11 +105,8 @@ def write_padding(op: Op) -> None:
 
 def low_of(expr: ir.AffineExpr, place: int) -> int:
     """How far the inside of a border begins behind it along an axis."""
-    low = 0
-    if isinstance(expr, ir.AffineAddExpr):
-        low = -ir.AffineConstantExpr(expr.rhs).value
-        expr = expr.lhs
-    if not isinstance(expr, ir.AffineDimExpr) or expr.position != place or low < 0:
+    low = -offset_of(expr)
+    if expr - offset_of(expr) != ir.AffineExpr.get_dim(place) or low < 0:
         raise Error("a border is around all of another stage, its axes in their order")
     return low
 
@@ -113,7 +116,7 @@ def part_of(
 ) -> ir.Value:
     """A part of a border with what is inside of it."""
     whole = ir.RankedTensorType(part.operands[0].type).shape
-    sizes = sizes_of(source)
+    sizes = extents_of(source)
     starts, extents = bounds_of(part)
     spans = [
         PaddedSpan.of(*row)
@@ -133,34 +136,6 @@ def part_of(
     counts = [span.count for span in spans]
     inside = sliced(source, [span.begin for span in spans], counts)
     return inserted(inside, made, [span.front for span in spans], counts)
-
-
-# ---- slices --------------------------------------------------------------------------
-
-
-def bounds_of(part: ir.Operation) -> tuple[list[Number], list[Number]]:
-    """Where a slice begins, and its extents."""
-    segments = ir.DenseI32ArrayAttr(part.attributes["operandSegmentSizes"])
-    operands = list(part.operands)[1:]
-    first, second = operands[: segments[1]], operands[segments[1] :]
-    return (
-        mixed(part, "static_offsets", first),
-        mixed(part, "static_sizes", second[: segments[2]]),
-    )
-
-
-def sizes_of(source: ir.Value) -> list[Number]:
-    shape = ir.RankedTensorType(source.type).shape
-    return [
-        tensor.dim(source, index(place)) if size == DYNAMIC else size
-        for place, size in enumerate(shape)
-    ]
-
-
-def mixed(part: ir.Operation, name: str, values: Sequence[ir.Value]) -> list[Number]:
-    given = iter(values)
-    known = ir.DenseI64ArrayAttr(part.attributes[name])
-    return [next(given) if n == DYNAMIC else n for n in known]
 
 
 def number(word: str, form: Form, *given: Number) -> Number:

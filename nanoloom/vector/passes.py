@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from nanoloom.ir.mlir import ir, memref, named, run_pipeline
+from nanoloom.ir.mlir import ir, memref, named, run_pipeline, sign
 from nanoloom.schedule.language import Prefetch
 from nanoloom.target.facts import Target
 from nanoloom.vector.body_indices import write_out_places
@@ -204,9 +204,6 @@ def return_nothing(module: ir.Module) -> None:
                 memref.copy(value, result)
         ir.Operation.create("func.return", [], [])
     returned.operation.erase()
-    kinds = [a.type for a in block.arguments]
-    kernel.operation.attributes["function_type"] = ir.TypeAttr.get(
-        ir.FunctionType.get(kinds, [])
-    )
+    sign(kernel, [])
     if "res_attrs" in kernel.operation.attributes:
         del kernel.operation.attributes["res_attrs"]

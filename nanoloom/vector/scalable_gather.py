@@ -20,6 +20,7 @@ from nanoloom.ir.access import (
     multiply,
 )
 from nanoloom.ir.mlir import arith, ir, llvm, memref, vector
+from nanoloom.vector.addresses import distance, strides_of
 from nanoloom.vector.widths import filled
 
 MOST_APART = 1 << 20  # numbers: 256 lanes of 8 bytes stay within 32 bits
@@ -112,28 +113,10 @@ def linear(
     buffer: ir.Value, places: Sequence[ir.Value | None], kind: ir.VectorType
 ) -> ir.Value:
     """How far behind the first number lanes are, of places in some dimensions."""
-    _, _, *rest = memref.ExtractStridedMetadataOp(buffer).results
     total: ir.Value | None = None
-    for place, stride in zip(places, rest[len(places) :], strict=True):
+    for place, stride in zip(places, strides_of(buffer), strict=True):
         if place is not None:
             far = arith.muli(place, vector.broadcast(kind, stride))
             total = far if total is None else arith.addi(total, far)
     assert total is not None, "lanes at one place are one number"
-    return total
-
-
-def distance(x: Operand, dim: int) -> ir.Value:
-    """Elements between the places of two lanes."""
-    known, _ = ir.MemRefType(x.buffer.type).get_strides_and_offset()
-    factors = [coefficient(e, dim) or 0 for e in x.indexing.results]
-    dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
-    if any(f and s == dynamic for f, s in zip(factors, known, strict=True)):
-        _, _, *rest = memref.ExtractStridedMetadataOp(x.buffer).results
-        strides = list(rest[len(known) :])
-    else:
-        strides = [index(s if f else 0) for f, s in zip(factors, known, strict=True)]
-    total = index(0)
-    for factor, stride in zip(factors, strides, strict=True):
-        if factor:
-            total = add(total, multiply(stride, index(factor)))
     return total

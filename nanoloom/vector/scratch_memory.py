@@ -14,7 +14,7 @@ from __future__ import annotations
 from math import prod
 
 from nanoloom.ir.access import function_around
-from nanoloom.ir.mlir import function_named, ir, memref, named
+from nanoloom.ir.mlir import function_named, ir, memref, named, sign
 from nanoloom.vector.temporaries import LINE, bytes_of
 
 LOOPS = ("scf.for", "scf.while", "scf.forall", "scf.parallel")
@@ -65,7 +65,7 @@ def put_in_front(function: ir.OpView) -> None:
         ir.IntegerType.get_signless(8),
     )
     entry_block(function).add_argument(kind, function.operation.location)
-    sign(function)
+    sign(function, [])
     del attributes[IN_FRONT]
 
 
@@ -120,18 +120,7 @@ def to_scratch(op: ir.OpView, function: ir.OpView) -> None:
     made, block = op.operation.results[0], entry_block(function)
     made.replace_all_uses_with(block.add_argument(made.type, op.operation.location))
     op.operation.erase()
-    sign(function)
-
-
-def sign(function: ir.OpView) -> None:
-    """Give a function the type of its block's arguments."""
-    attributes, arguments = (
-        function.operation.attributes,
-        entry_block(function).arguments,
-    )
-    assert "arg_attrs" not in attributes
-    signature = ir.FunctionType.get([a.type for a in arguments], [])
-    attributes["function_type"] = ir.TypeAttr.get(signature)
+    sign(function, [])
 
 
 def entry_block(function: ir.OpView) -> ir.Block:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from nanoloom.errors import Error
 from nanoloom.ir.access import function_around
 from nanoloom.ir.linalg_query import Op, is_generic, outputs
-from nanoloom.ir.mlir import bufferization, ir, named
+from nanoloom.ir.mlir import bufferization, ir, named, sign
 from nanoloom.target.facts import VectorUnit
 from nanoloom.vector.padded_buffer import write_padding
 from nanoloom.vector.scratch_memory import lines_of
@@ -125,9 +125,7 @@ def add_argument(kernel: ir.Operation, kind: ir.Type) -> ir.Value:
     block = kernel.regions[0].blocks[0]
     made = block.add_argument(kind, ir.Location.unknown())
     attributes = kernel.attributes
-    results = list(attributes["function_type"].value.results)  # type: ignore[attr-defined]
-    kinds = [argument.type for argument in block.arguments]
-    attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(kinds, results))
+    sign(kernel)
     if "arg_attrs" in attributes:
         words = list(attributes["arg_attrs"])  # type: ignore[call-overload]
         attributes["arg_attrs"] = ir.ArrayAttr.get([*words, ir.DictAttr.get({})])

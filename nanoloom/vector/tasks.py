@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from nanoloom.ir.access import add, as_index, index, multiply
 from nanoloom.ir.linalg_query import input_count, is_generic
-from nanoloom.ir.mlir import arith, func, ir, named, scf
+from nanoloom.ir.mlir import arith, func, ir, named, scf, sign
 
 PURE = (
     "arith.",
@@ -135,9 +135,7 @@ def count_tasks(module: ir.Module, kernel: ir.OpView, number: int, name: str) ->
     returned.operation.erase()
     for loop in loops:
         loop.operation.erase()
-    kinds = [a.type for a in counting.operation.regions[0].blocks[0].arguments]
-    signature = ir.FunctionType.get(kinds, [ir.IndexType.get()])
-    counting.operation.attributes["function_type"] = ir.TypeAttr.get(signature)
+    sign(counting, [ir.IndexType.get()])
     del counting.operation.attributes["arg_attrs"]
 
 
@@ -146,8 +144,7 @@ def add_bounds(kernel: ir.OpView) -> tuple[ir.Value, ir.Value]:
     kind = ir.IndexType.get()
     block = kernel.operation.regions[0].blocks[0]
     bounds = [block.add_argument(kind, ir.Location.unknown()) for _ in range(2)]
-    signature = ir.FunctionType.get([a.type for a in block.arguments], [])
-    kernel.operation.attributes["function_type"] = ir.TypeAttr.get(signature)
+    sign(kernel, [])
     if "arg_attrs" in kernel.operation.attributes:
         del kernel.operation.attributes["arg_attrs"]
     return bounds[0], bounds[1]

@@ -26,13 +26,14 @@ from nanoloom.ir.mlir import arith, ir
 from nanoloom.nest.extent import ONE, Lanes
 from nanoloom.vector.extent_values import possible_values
 from nanoloom.vector.extents import is_same, rounded_down
-from nanoloom.vector.register_transpose import SquareTranspose, transpose
-from nanoloom.vector.tile_loops import moved, stepped
+from nanoloom.vector.register_transpose import PIECE, BlockTranspose
+from nanoloom.vector.tile_loops import moved, stepped, strips
 
 if TYPE_CHECKING:
     from nanoloom.vector.vectorize_loops import Loops
 
 Range = tuple[ir.Value, ir.Value]  # start, end
+SIDE = 2  # pieces side by side in vectors of any width
 
 
 def turning_dimension(inputs: list[Operand], dim: int) -> int | None:
@@ -55,20 +56,41 @@ def turning_dimension(inputs: list[Operand], dim: int) -> int | None:
     return found.pop() if len(found) == 1 else None
 
 
+def fits(inputs: Sequence[Operand], dim: int, lanes: Lanes) -> bool:
+    """Whether whole pieces fill the vectors of what lies across, of any width, all of
+    one width."""
+    across = [x for x in inputs if x.access(dim) is Access.STRIDED]
+    counts = {PIECE // width_of(x) for x in across}
+    two = all(n <= 8 and lanes.count == 2 * n for n in counts)
+    return not lanes.scalable or (len(counts) == 1 and two)
+
+
 def squares(loops: Loops, ivs: Sequence[ir.Value], turning: int) -> None:
-    """All of the vector dimension and of the one that strided operands lie along."""
+    """All of the vector dimension and of the one that strided operands lie along.
+
+    Rows are places along `turning`.  Squares one below the other come first: what they
+    read lies side by side.
+    """
     rows = index(0), loops.extent(turning)
-    rectangle(loops, ivs, turning, rows, (index(0), loops.extent(loops.dim)))
+    if not loops.lanes.scalable:
+        rectangle(loops, ivs, turning, rows, (index(0), loops.extent(loops.dim)))
+        return
+    bottom = ended(loops, rows[1], piece_of(loops))
+
+    def column(loops: Loops, at: Sequence[ir.Value]) -> None:
+        if loops.lanes == ONE:  # what full vectors leave, without masks
+            stepped(turning, at, rows, 1, loops.tile)
+            return
+        strip(loops, turning, (rows[0], bottom), at)
+        stepped(turning, at, (bottom, rows[1]), 1, loops.tile)
+
+    strips(loops, ivs, column)
 
 
 def rectangle(
     loops: Loops, ivs: Sequence[ir.Value], turning: int, rows: Range, columns: Range
 ) -> None:
-    """Squares of lanes x lanes, pieces of them, then what is left by smaller ones.
-
-    Rows are places along `turning`.  Squares one below the other come first: what they
-    read lies side by side.
-    """
+    """Squares of lanes x lanes, pieces of them, then what is left by smaller ones."""
     if is_same(*rows) or is_same(*columns):
         return
     if loops.lanes == ONE:
@@ -86,15 +108,15 @@ def rectangle(
 
 
 def strip(loops: Loops, turning: int, rows: Range, ivs: Sequence[ir.Value]) -> None:
-    """As many columns as a vector has: squares of all rows, then pieces."""
-    lanes, piece, begin = loops.lanes.count, piece_of(loops), rows[0]
-    if piece < lanes:
-        full = rounded_down(rows[1], lanes)
-        some = partial(square, loops, turning, lanes)
-        covered(turning, ivs, (begin, full), lanes, some)
-        begin = full
-    some = partial(square, loops, turning, piece)
-    covered(turning, ivs, (begin, rows[1]), piece, some)
+    """As many columns as a vector has: squares of all rows, then pieces; of vectors of
+    any width some pieces, which share what it takes besides."""
+    begin, piece = rows[0], piece_of(loops)
+    most = SIDE * piece if loops.lanes.scalable else loops.lanes.count
+    for size in dict.fromkeys((most, piece)):
+        end = rows[1] if size == piece else rounded_down(rows[1], size)
+        some = partial(square, loops, turning, size)
+        covered(turning, ivs, (begin, end), size, some)
+        begin = end
 
 
 def ended(loops: Loops, extent: ir.Value, size: int) -> ir.Value:
@@ -152,13 +174,17 @@ def squares_of(loops: Loops) -> tuple[int, int]:
 
 def across(loops: Loops) -> dict[int, int]:
     """The operands that are turned, by their numbers, and elements of their pieces."""
-    piece, _ = squares_of(loops)
-    # MLIR's stubs give kinds of elements no width.
+    piece = PIECE if loops.lanes.scalable else squares_of(loops)[0]
     return {
-        number: min(loops.lanes.count, piece // x.element.width)  # type: ignore[attr-defined]
+        number: min(loops.lanes.count, piece // width_of(x))
         for number, x in enumerate(loops.inputs)
         if x.access(loops.dim) is Access.STRIDED
     }
+
+
+def width_of(x: Operand) -> int:
+    # MLIR's stubs give kinds of elements no width.
+    return x.element.width  # type: ignore[attr-defined]
 
 
 def piece_of(loops: Loops) -> int:
@@ -179,13 +205,13 @@ def singly(
 
 def square(loops: Loops, turning: int, count: int, ivs: Sequence[ir.Value]) -> None:
     """lanes x count results: read along `turning`, turn, compute, write along dim."""
-    dim, lanes = loops.dim, loops.lanes.count
     columns = {
-        n: transpose(
-            SquareTranspose(loops.inputs[n], [*ivs], dim, turning, lanes, count, size)
-        )
+        n: BlockTranspose(
+            loops.inputs[n], ivs, loops.dim, turning, loops.lanes, count, size,
+            loops.masks.get(0),
+        ).columns()
         for n, size in across(loops).items()
-    }
+    }  # fmt: skip
     for row in range(count):
         here = moved(ivs, turning, add(ivs[turning], index(row)))
         known = {number: made[row] for number, made in columns.items()}

@@ -26,7 +26,7 @@ from nanoloom.nest.extent import ONE
 from nanoloom.target.facts import Target
 from nanoloom.target.instructions.choose import DotUse, widens_products
 from nanoloom.target.tail_forms import MASKED_REMAINDER, SCALAR_REMAINDER
-from nanoloom.vector import combiner, scalable_transpose
+from nanoloom.vector import combiner
 from nanoloom.vector.body import gathers, is_vectorizable
 from nanoloom.vector.choose_instruction import required_steps
 from nanoloom.vector.compute_at_tile import compute_at_tile
@@ -46,7 +46,7 @@ from nanoloom.vector.stationary import block
 from nanoloom.vector.stationary.dot_products import dot_along
 from nanoloom.vector.store_at import require_room
 from nanoloom.vector.tile_loops import Emit, blocks, strips
-from nanoloom.vector.transpose_vectors import squares, turning_dimension
+from nanoloom.vector.transpose_vectors import fits, squares, turning_dimension
 from nanoloom.vector.vector_plan import ResidentOperands, order_of, plan_of
 from nanoloom.vector.vectorize import SCALAR
 
@@ -213,9 +213,7 @@ class Loops(RegisterTile):
             return None
         if "reduction" in self.kinds or self.lanes == ONE or gathers(self.block):
             return None
-        if self.lanes.scalable and not scalable_transpose.fits(
-            self.inputs, self.dim, self.lanes
-        ):
+        if not fits(self.inputs, self.dim, self.lanes):
             return None
         return turning_dimension(self.inputs, self.dim)
 
@@ -251,8 +249,7 @@ class Loops(RegisterTile):
         if turning is not None:
             outer = [d for d in outer if d not in (turning, self.dim)]
             within = replace(self, jam={turning: 1})
-            turn = scalable_transpose.columns if self.lanes.scalable else squares
-            within.nest(outer, ivs, lambda loops, at: turn(loops, at, turning))
+            within.nest(outer, ivs, lambda loops, at: squares(loops, at, turning))
         elif self.kinds[self.dim] == "parallel":
             self.nest(outer, ivs, Loops.tile)
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nanoloom.ir.mlir import ir
+from nanoloom.ir.mlir import ir, sign
 from nanoloom.linalg.parameters import name_arguments
 from nanoloom.linalg.stage import LinalgModule
 from nanoloom.weights.weight import Weight
@@ -32,10 +32,6 @@ class Parameters:
 
     def finish(self) -> tuple[Weight, ...]:
         """The parameters, behind the function's arguments in its signature."""
-        function = self.main.operation.attributes["function_type"].value  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
-        signature = ir.FunctionType.get(
-            [a.type for a in self.block.arguments], list(function.results)
-        )
-        self.main.operation.attributes["function_type"] = ir.TypeAttr.get(signature)
+        sign(self.main)
         name_arguments(self.main, [x.name for x in self.inputs], self.parameters)  # type: ignore[arg-type] - nor of operations
         return tuple(self.parameters)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from nanoloom.ir.mlir import arith, ir, tensor
+from nanoloom.ir.mlir import arith, ir, memref, tensor
 
 Number = int | ir.Value
 DYNAMIC = ir.ShapedType.get_dynamic_size()
@@ -49,12 +49,23 @@ def inserted(
     return tensor.InsertSliceOp(source, into, *bounds(starts, sizes)).result
 
 
+def bounds_of(part: ir.Operation) -> tuple[list[Number], list[Number]]:
+    """Where a slice begins, and its sizes; of a part of a buffer, too."""
+    segments = list(ir.DenseI32ArrayAttr(part.attributes["operandSegmentSizes"]))
+    given = iter(list(part.operands)[sum(segments[:-3]) :])
+    begins, sizes = (
+        [next(given) if n == DYNAMIC else n for n in ir.DenseI64ArrayAttr(word)]
+        for word in (part.attributes["static_offsets"], part.attributes["static_sizes"])
+    )
+    return begins, sizes
+
+
 def extents_of(value: ir.Value) -> list[Number]:
-    """Of a tensor, values where only a run knows them."""
-    kind = ir.RankedTensorType(value.type)
+    """Of a tensor or a buffer, values where only a run knows them."""
+    kind = ir.ShapedType(value.type)
+    on_tensors = isinstance(value.type, ir.RankedTensorType)
+    dim, none = tensor.dim if on_tensors else memref.dim, ir.IndexType.get()
     return [
-        tensor.dim(value, arith.constant(ir.IndexType.get(), place))
-        if kind.is_dynamic_dim(place)
-        else extent
-        for place, extent in enumerate(kind.shape)
+        dim(value, arith.constant(none, place)) if kind.is_dynamic_dim(place) else n
+        for place, n in enumerate(kind.shape)
     ]

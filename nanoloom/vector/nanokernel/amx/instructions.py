@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from nanoloom.ir.access import add, apply, coefficient, index
-from nanoloom.ir.access import multiply as times
-from nanoloom.ir.mlir import arith, ir, llvm, memref
+from nanoloom.ir.access import apply, coefficient
+from nanoloom.ir.mlir import arith, ir, llvm
 from nanoloom.target.instructions import x86
+from nanoloom.vector import addresses
+from nanoloom.vector.addresses import bytes_of
 
 ROWS = COLUMNS = 16  # of a tile register of sums
 ROW_BYTES = 64  # of any tile register
@@ -25,10 +26,6 @@ def row_distance(buffer: ir.Value, indexing: ir.AffineMap, row: int) -> int:
     return sum(steps) * bytes_of(buffer)
 
 
-def bytes_of(buffer: ir.Value) -> int:
-    return ir.MemRefType(buffer.type).element_type.width // 8  # type: ignore[attr-defined]
-
-
 def row_distance_of(right: ir.Value) -> int:
     strides, _ = ir.MemRefType(right.type).get_strides_and_offset()
     return strides[-2] * bytes_of(right)
@@ -38,17 +35,7 @@ def address(
     buffer: ir.Value, indexing: ir.AffineMap, ivs: list[ir.Value], ahead: int
 ) -> ir.Value:
     """The address of an element, `ahead` bytes behind it, as a pointer."""
-    kind = ir.MemRefType(buffer.type)
-    strides, _ = kind.get_strides_and_offset()
-    meta = memref.extract_strided_metadata(buffer)
-    place = list(meta)[1]
-    for expr, stride in zip(indexing.results, strides, strict=True):
-        place = add(place, times(apply(expr, ivs), index(stride)))
-    width = bytes_of(buffer)
-    base = memref.extract_aligned_pointer_as_index(buffer)
-    total = add(add(base, times(place, index(width))), index(ahead))
-    number = arith.index_cast(ir.IntegerType.get_signless(64), total)
-    return llvm.inttoptr(ir.Type.parse("!llvm.ptr"), number)
+    return addresses.address(buffer, [apply(e, ivs) for e in indexing.results], ahead)
 
 
 def i16(value: int) -> ir.Value:

@@ -13,7 +13,7 @@ from nanoloom.ir.access import add, apply, function_around, index
 from nanoloom.ir.linalg_query import Op, map_dims, maps
 from nanoloom.ir.mlir import arith, ir, memref, vector
 from nanoloom.linalg.builder.pointwise import itself, pointwise
-from nanoloom.linalg.builder.tensor_slices import Number
+from nanoloom.linalg.builder.tensor_slices import Number, extents_of
 from nanoloom.nest.extent import Lanes
 from nanoloom.vector.emit_loops import emit_loop
 from nanoloom.vector.nanokernel.amx import instructions as tiles
@@ -44,13 +44,9 @@ def rows_from(
     buffer: ir.Value, place: int, start: ir.Value, many: ir.Value
 ) -> ir.Value:
     """So many rows of a buffer from one on; place: which of its dimensions they are."""
-    kind = ir.MemRefType(buffer.type)
-    extents: list[Number] = [
-        memref.dim(buffer, index(d)) if kind.is_dynamic_dim(d) else kind.shape[d]
-        for d in range(kind.rank)
-    ]
+    extents = extents_of(buffer)
     extents[place] = many
-    starts: list[Number] = [start if d == place else 0 for d in range(kind.rank)]
+    starts: list[Number] = [start if d == place else 0 for d in range(len(extents))]
     return subview(buffer, starts, extents)
 
 

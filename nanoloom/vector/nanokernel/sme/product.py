@@ -10,11 +10,12 @@ operands' rows lie apart:
 from __future__ import annotations
 
 from nanoloom.errors import Error
-from nanoloom.ir.access import add, apply, coefficient, index, multiply
+from nanoloom.ir.access import Operand, coefficient, index
 from nanoloom.ir.linalg_query import Op, inputs, maps
-from nanoloom.ir.mlir import arith, ir, llvm, memref
+from nanoloom.ir.mlir import arith, ir, memref
 from nanoloom.nest.contraction import Contraction
 from nanoloom.schedule.language import Nanokernel
+from nanoloom.vector.addresses import address, distance
 from nanoloom.vector.nanokernel.amx.panels import (
     copy_body,
     in_own_room,
@@ -33,7 +34,6 @@ MARK = "nanoloom.sme"  # on a generic: the dimension of its rows
 COLUMN = "nanoloom.sme_column"
 DEPTH = "nanoloom.sme_depth"  # the dimension that is summed over
 FRESH = "nanoloom.sme_fresh"  # 1: the sums start from zero, not from the result
-F32_BYTES = 4
 
 
 def require_outer_products(op: Op, shape: Contraction, plan: Nanokernel) -> None:
@@ -94,14 +94,13 @@ def lower(op: Op, module: ir.Module) -> None:
     many = memref.dim(out, index(place_of_dim(ways[2], row))) if row >= 0 else index(1)
     wide = memref.dim(out, index(place_of_dim(ways[2], column)))
     deep = memref.dim(left, index(place_of_dim(ways[0], depth)))
+    operands = [Operand(*x) for x in zip((left, right, out), ways, strict=True)]
     pointers, apart = list[ir.Value](), list[ir.Value]()
-    for buffer, way, dim in zip(
-        (left, right, out), ways, (row, depth, row), strict=True
-    ):
-        pointers.append(beginning(buffer, way))
-        apart.append(distance(buffer, way, dim))
+    for x, dim in zip(operands, (row, depth, row), strict=True):
+        pointers.append(beginning(x))
+        apart.append(distance(x, dim))
     kind = ir.MemRefType(out.type)
-    turned = beginning(room(op, 1, ROOM, kind), ir.AffineMap.get_identity(2))
+    turned = address(room(op, 1, ROOM, kind), [index(0)] * 2)
     numbers = [as_i64(x) for x in (many, wide, deep, *apart)]
     begun = arith.constant(ir.IntegerType.get_signless(1), fresh)
     call([*pointers, turned, *numbers, begun])
@@ -111,28 +110,9 @@ def lower(op: Op, module: ir.Module) -> None:
     op.operation.erase()
 
 
-def beginning(buffer: ir.Value, way: ir.AffineMap) -> ir.Value:
+def beginning(x: Operand) -> ir.Value:
     """The address of what an operand has at loop variables of zero."""
-    meta = list(memref.extract_strided_metadata(buffer))
-    rank = way.n_dims
-    place = meta[1]
-    strides = meta[2 + len(way.results) :]
-    for expr, stride in zip(way.results, strides, strict=True):
-        place = add(place, multiply(apply(expr, [index(0)] * rank), stride))
-    start = memref.extract_aligned_pointer_as_index(buffer)
-    total = add(start, multiply(place, index(F32_BYTES)))
-    return llvm.inttoptr(ir.Type.parse("!llvm.ptr"), as_i64(total))
-
-
-def distance(buffer: ir.Value, way: ir.AffineMap, dim: int) -> ir.Value:
-    """Numbers from an operand's element at a loop variable to the next one's."""
-    strides = list(memref.extract_strided_metadata(buffer))[2 + len(way.results) :]
-    found: ir.Value = index(0)
-    for expr, stride in zip(way.results, strides, strict=True):
-        factor = coefficient(expr, dim) or 0
-        if factor:
-            found = add(found, multiply(stride, index(factor)))
-    return found
+    return address(x.buffer, x.indices([index(0)] * x.indexing.n_dims))
 
 
 def as_i64(value: ir.Value) -> ir.Value:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from nanoloom.ir.access import constant_of
 from nanoloom.ir.linalg_query import Op, map_dims, maps
 from nanoloom.ir.mlir import ir
+from nanoloom.linalg.builder.tensor_slices import bounds_of
 
 
 def most_results(op: Op, dim: int) -> int | None:
@@ -34,11 +35,10 @@ def dynamic_size(owner: ir.Operation, place: int) -> ir.Value:
     """The operand that says the extent of one dynamic dimension of a result."""
     kind = ir.ShapedType(owner.results[0].type)
     before = sum(kind.is_dynamic_dim(p) for p in range(place))
-    operands = list(owner.operands)
-    if owner.name == "tensor.empty":
-        return operands[before]
-    segments = owner.attributes["operandSegmentSizes"]
-    return operands[int(segments[0]) + int(segments[1]) + before]  # type: ignore[index]
+    if "static_sizes" not in owner.attributes:  # of what is made anew
+        return list(owner.operands)[before]
+    sizes = [x for x in bounds_of(owner)[1] if isinstance(x, ir.Value)]
+    return sizes[before]
 
 
 def most_number(value: ir.Value, vscale: int = 0) -> int | None:

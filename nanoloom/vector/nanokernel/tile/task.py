@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from nanoloom.errors import Error
 from nanoloom.ir.linalg_query import Op, inputs, map_dims, maps
-from nanoloom.ir.mlir import bufferization, ir
+from nanoloom.ir.mlir import bufferization, ir, is_inside
+from nanoloom.linalg.builder.tensor_slices import bounds_of
 from nanoloom.nest.contraction import Contraction
 from nanoloom.schedule.directives.prefetch import LEVELS
 from nanoloom.schedule.language import Prefetch
-from nanoloom.vector.nanokernel.tile.tile import plus, slice_offsets
+from nanoloom.vector.nanokernel.tile.tile import plus
 
 
 def at_task(op: Op, shape: Contraction) -> tuple[ir.Value, ir.Value | int]:
@@ -24,7 +25,7 @@ def at_task(op: Op, shape: Contraction) -> tuple[ir.Value, ir.Value | int]:
         if not any(is_within(operand, outer) for operand in owner.operands):
             owner.move_before(outer)
             break
-        offset = plus(offset, slice_offsets(owner)[dims.index(shape.column)])
+        offset = plus(offset, bounds_of(owner)[0][dims.index(shape.column)])
         value = owner.operands[0]
     extents = ir.RankedTensorType(value.type).shape
     if any(extents[dims.index(d)] != 1 for d in shape.shared):
@@ -47,14 +48,10 @@ def whole_loops(op: Op) -> ir.Operation:
 def is_within(value: ir.Value, outer: ir.Operation) -> bool:
     """Whether a value is made inside of an operation."""
     owner = value.owner
-    block = owner if isinstance(owner, ir.Block) else owner.operation.block
-    while True:
-        owner = block.owner.operation
-        if owner == outer:
-            return True
-        if owner.name in ("scf.forall", "func.func"):
-            return False
-        block = owner.block
+    if isinstance(owner, ir.Block):
+        around = owner.owner.operation
+        return around == outer or is_inside(around, outer)
+    return is_inside(owner, outer)
 
 
 def in_task(op: ir.Operation) -> bool:

@@ -24,6 +24,7 @@ from nanoloom.ir.linalg_query import (
     maps,
 )
 from nanoloom.ir.mlir import arith, ir, tensor, vector
+from nanoloom.linalg.builder.tensor_slices import bounds_of
 from nanoloom.nest.contraction import Contraction
 from nanoloom.nest.extent import Lanes
 from nanoloom.schedule.language import Nanokernel, Prefetch
@@ -207,16 +208,9 @@ def origin(value: ir.Value) -> tuple[ir.Value, list[ir.Value | int]]:
         op = value.owner
         if op.name != "tensor.extract_slice":
             break
-        offsets = [plus(a, b) for a, b in zip(offsets, slice_offsets(op), strict=True)]
+        offsets = [plus(a, b) for a, b in zip(offsets, bounds_of(op)[0], strict=True)]
         value = op.operands[0]
     return value, offsets
-
-
-def slice_offsets(op: ir.Operation) -> list[ir.Value | int]:
-    """Static and dynamic offsets of an extract_slice that keeps the rank."""
-    static = list(op.attributes["static_offsets"])  # type: ignore[call-overload]
-    dynamic = iter(list(op.operands)[1:])
-    return [next(dynamic) if s < -(1 << 62) else int(s) for s in static]
 
 
 def plus(one: ir.Value | int, other: ir.Value | int) -> ir.Value | int:
