@@ -43,76 +43,45 @@ Values = list[ir.Value]
 
 def accumulate(tile: Tile) -> Values:
     """Emit the loops; gives rows * vectors accumulators of i32."""
-    pairs, kind = WordPairs(tile), vector_kind(tile)
-    start, plan = k_groups.starts(tile), tile.plan
-    zero, none = filled(kind, 0), arith.constant(kind.element_type, 0)
-    sums = pairs.through(
-        tile.shape.reduced,
-        tile.ivs(index(0), index(0)),
-        [zero] * len(start) + [none] * plan.rows,
-    )
-    less, made = pairs.less(), list[ir.Value]()
-    for r, ones in enumerate(sums[len(start) :]):
-        of_row = vector.broadcast(kind, ones)
-        for v, beside in enumerate(less):
-            place = r * plan.vectors + v
-            twice = arith.shli(sums[place], filled(kind, 1))
-            total = arith.addi(twice, arith.addi(beside, of_row))
-            made.append(arith.addi(start[place], total))
-    return made
+    kind, plan, panel = vector_kind(tile), tile.plan, PackedPanel.of(tile, PAIR)
+    depth, ivs = tile.shape.reduced[-1], tile.ivs(index(0), index(0))
 
+    def words(ivs: Values, number: ir.Value, count: int, v: int) -> Values:
+        del count
+        here = with_value(ivs, depth, number)
+        return [vector.bitcast(kind, panel.word(here, v, n)) for n in range(2)]
 
-class WordPairs(k_groups.Groups):
-    """A tile's sums of majorities, and behind them those of its rows' own ones."""
-
-    def __init__(self, tile: Tile) -> None:
-        super().__init__(tile, PAIR, tile.row_indices)
-        self.panel = PackedPanel.of(tile, PAIR)
-
-    def products(
-        self, ivs: Values, number: ir.Value, count: int, sums: Values
-    ) -> Values:
-        """Two words of every row and column, `count` bytes of them inside."""
-        plan, kind = self.tile.plan, vector_kind(self.tile)
-        here = with_value(ivs, self.depth, number)
-        columns = [
-            [
-                vector.bitcast(kind, self.panel.word(here, v, word))
-                for v in range(plan.vectors)
-            ]
-            for word in range(2)
+    def left(row: k_groups.Row) -> tuple[ir.Value, ir.Value]:
+        # Kept as vectors: LLVM would xor numbers and then broadcast them, which takes
+        # the unit that counts.
+        wide = [
+            k_groups.spread(half.together(), tile.lanes, kind.element_type)
+            for half in halves(row)
         ]
-        made, ones = list[ir.Value](), sums[plan.rows * plan.vectors :]
-        for r in range(plan.rows):
-            row = self.row(r, ivs, number, count)
-            # Kept as vectors: LLVM would xor numbers and then broadcast them, which
-            # takes the unit that counts.
-            first, second = in_order(
-                plan,
-                [
-                    k_groups.spread(half.together(), self.tile.lanes, kind.element_type)
-                    for half in halves(row)
-                ],
-            )
-            same = arith.xori(arith.xori(first, second), filled(kind, -1))
-            now = sums[len(made) : len(made) + plan.vectors]
-            added = [
-                arith.addi(sum_, math.ctpop(majority(arith.xori(first, v), same, m)))
-                for sum_, v, m in zip(now, *columns, strict=True)
-            ]
-            made += in_order(plan, added)
-            ones[r] = arith.addi(ones[r], math.ctpop(differing(row)))
-        return made + ones
+        first, second = in_order(plan, wide)
+        return first, arith.xori(arith.xori(first, second), filled(kind, -1))
 
-    def less(self) -> Values:
-        """What the columns' own ones take from every row."""
-        tile, kind = self.tile, vector_kind(self.tile)
-        ivs = tile.ivs(index(0), index(0))
-        ivs[self.depth] = index(-(-tile.shape.extents[self.depth] // PAIR))
-        return [
-            vector.bitcast(kind, self.panel.word(ivs, v, 0))
-            for v in range(tile.plan.vectors)
-        ]
+    def product(sum_: ir.Value, left: Values, right: Values) -> ir.Value:
+        (first, same), (v, m) = left, right
+        ones = majority(arith.xori(first, v), same, m)
+        return arith.addi(sum_, math.ctpop(ones))
+
+    def alone(sum_: ir.Value, row: k_groups.Row) -> ir.Value:
+        return arith.addi(sum_, math.ctpop(differing(row)))
+
+    step = k_groups.Step(PAIR, ((left, list),), product, right=words, alone=alone)
+    start, none = k_groups.starts(tile), arith.constant(kind.element_type, 0)
+    begun = [filled(kind, 0)] * len(start) + [none] * plan.rows
+    made = k_groups.Sums(tile, step, tile.row_indices)
+    sums = made.through(tile.shape.reduced, ivs, begun)
+    # What the columns' own ones take from every row.
+    behind = with_value(ivs, depth, index(-(-tile.shape.extents[depth] // PAIR)))
+    less = [vector.bitcast(kind, panel.word(behind, v, 0)) for v in range(plan.vectors)]
+    of_rows = [vector.broadcast(kind, ones) for ones in sums[len(start) :]]
+    beside = [arith.addi(x, ones) for ones in of_rows for x in less]
+    twice = [arith.shli(x, filled(kind, 1)) for x in sums[: len(start)]]
+    every = zip(start, twice, beside, strict=True)
+    return [arith.addi(x, arith.addi(both, more)) for x, both, more in every]
 
 
 def halves(row: k_groups.Row) -> tuple[k_groups.Row, k_groups.Row]:

@@ -17,23 +17,24 @@ bytes, then in 16 bits.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from nanoloom.ir.access import index
-from nanoloom.ir.mlir import arith, ir, memref, tensor, vector
+from nanoloom.ir.mlir import arith, ir, memref, vector
+from nanoloom.nest.extent import Lanes
 from nanoloom.target.facts import Target
 from nanoloom.target.instructions import x86
 from nanoloom.target.instructions.choose import of_width
 from nanoloom.target.instructions.composed import BYTE_STEPS
-from nanoloom.vector.nanokernel.fma import maps, start_values, vector_kind
+from nanoloom.vector.nanokernel import k_groups
+from nanoloom.vector.nanokernel.fma import start_values, vector_kind
 from nanoloom.vector.nanokernel.instructions import instruction
 from nanoloom.vector.nanokernel.narrow_accumulators import NarrowSums
 from nanoloom.vector.nanokernel.operands.convert_lhs import convert_lhs
-from nanoloom.vector.nanokernel.operands.packed_panel import PackedPanel
-from nanoloom.vector.nanokernel.reduction_loops import unrolled
-from nanoloom.vector.nanokernel.tile.instruction_order import in_order
 from nanoloom.vector.nanokernel.tile.task import whole_loops
-from nanoloom.vector.nanokernel.tile.tile import Tile, place_of
+from nanoloom.vector.nanokernel.tile.tile import Tile
 from nanoloom.vector.table_lookups import BYTE, PIECE, repeated
 from nanoloom.vector.widths import filled, with_element
 
@@ -49,18 +50,56 @@ def accumulate(tile: Tile, target: Target) -> Values:
     kind, pairs = ir.VectorType.get([lanes], i8), ir.VectorType.get([lanes], i16)
     start = start_values(tile, vector_kind(tile))
     convert_lhs(tile, i16, places_of)
-    count = tile.plan.rows * tile.plan.vectors // FOUR
-    shuffle = of_width(target, x86.SHUFFLES, BYTE * lanes)
-    assert shuffle is not None, "fit.py lets no other pass"
-    step = Step(tile, kind, table_of(tile, kind), shuffle.function)
+    several = tile.plan.vectors // FOUR
+    plan = replace(tile.plan, lanes=Lanes(lanes), vectors=several)
+    narrow = replace(tile, plan=plan)
+    made = k_groups.Sums(narrow, step_of(tile, kind, target), tile.row_indices)
 
     def added(sums: Values, bytes_: Values) -> Values:
         given = zip(sums, bytes_, strict=True)
         return [arith.addi(sum_, arith.extui(pairs, each)) for sum_, each in given]
 
-    zero = filled(pairs, 0)
-    sums = NarrowSums(tile, kind, count, 1, BYTE_STEPS, step, unrolled, step, added)
-    return widest(tile, sums.accumulate([zero] * count), start)
+    count = tile.plan.rows * several
+    sums = NarrowSums(
+        narrow, kind, count, 1, BYTE_STEPS, made.whole, made.innermost, made.whole,
+        added,
+    )  # fmt: skip
+    return widest(tile, sums.accumulate([filled(pairs, 0)] * count), start)
+
+
+def step_of(tile: Tile, kind: ir.VectorType, target: Target) -> k_groups.Step:
+    """One byte of every row and column.  kind: of the columns'."""
+    table, piece = table_of(tile, kind), ir.VectorType.get([PIECE], kind.element_type)
+    shuffle = of_width(target, x86.SHUFFLES, BYTE * kind.shape[0])
+    assert shuffle is not None, "fit.py lets no other pass"
+
+    def left(row: k_groups.Row) -> Values:
+        """Where a row's halves begin in the table."""
+        both, place = row.number(0), ir.IndexType.get()
+        low = arith.andi(both, arith.constant(both.type, 0xFF))
+        high = arith.shrui(both, arith.constant(both.type, BYTE))
+        return [arith.index_castui(place, x) for x in (low, high)]
+
+    def right(column: ir.Value) -> Values:
+        """The columns' halves as places in 16 bytes."""
+        mask, high = filled(kind, LOW), arith.shrui(column, filled(kind, HALF))
+        return [arith.andi(x, mask) for x in (column, high)]
+
+    def by_row(sums: Values, left: Values, rights: list[Values]) -> Values:
+        """Half by half: one register has what is looked up, in each 16 lanes."""
+        for half, place in enumerate(left):
+            pieces = repeated(vector.load(piece, table, [place]), kind)
+            found = [
+                instruction(shuffle.function, kind, [pieces, right[half]])
+                for right in rights
+            ]
+            sums = [arith.addi(*x) for x in zip(sums, found, strict=True)]
+        return sums
+
+    def product(sum_: ir.Value, left: Values, right: Values) -> ir.Value:
+        return by_row([sum_], left, [right])[0]
+
+    return k_groups.Step(1, ((left, right),), product, BYTE_STEPS, by_row=by_row)
 
 
 def widest(tile: Tile, sums: Values, start: Values) -> Values:
@@ -96,57 +135,3 @@ def table_of(tile: Tile, kind: ir.VectorType) -> ir.Value:
             numbers = ir.Attribute.parse(f"dense<{piece}> : {kind}")
             vector.store(arith.ConstantOp(kind, numbers).result, room, [index(first)])
     return room
-
-
-class Step:
-    """One byte of every row and column."""
-
-    def __init__(
-        self, tile: Tile, kind: ir.VectorType, table: ir.Value, shuffle: str
-    ) -> None:
-        self.tile, self.kind, self.table, self.shuffle = tile, kind, table, shuffle
-        self.rows = tile.row_indices
-        self.panel = PackedPanel.of(tile, most=BYTE_STEPS)
-
-    def __call__(self, ivs: Values, sums: Values) -> Values:
-        several = self.tile.plan.vectors // FOUR
-        columns = [self.panel.read(ivs, v, FOUR) for v in range(several)]
-        halves = [[self.half(column, half) for half in range(2)] for column in columns]
-        made: Values = []
-        for row in self.rows:  # its numbers in front of its products
-            now = sums[len(made) : len(made) + several]
-            for half, place in enumerate(self.places(ivs, row)):
-                pieces = self.pieces(place)
-                found = [
-                    instruction(self.shuffle, self.kind, [pieces, column[half]])
-                    for column in halves
-                ]
-                pairs = zip(now, found, strict=True)
-                now = [arith.addi(sum_, ones) for sum_, ones in pairs]
-            made += in_order(self.tile.plan, now)
-        return made
-
-    def half(self, column: ir.Value, half: int) -> ir.Value:
-        """The columns' low or high halves as places in 16 bytes."""
-        mask = filled(self.kind, LOW)
-        if half:
-            column = arith.shrui(column, filled(self.kind, HALF))
-        return arith.andi(column, mask)
-
-    def places(self, ivs: Values, row: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """Where a row's halves begin in the table."""
-        at = place_of(
-            maps(self.tile.op)[self.tile.shape.left], self.tile.at_row(ivs, row)
-        )
-        both = tensor.extract(self.tile.left, at)
-        byte = arith.constant(both.type, 0xFF)
-        low = arith.andi(both, byte)
-        high = arith.shrui(both, arith.constant(both.type, 8))
-        found = (arith.index_castui(ir.IndexType.get(), x) for x in (low, high))
-        one, other = found
-        return one, other
-
-    def pieces(self, place: ir.Value) -> ir.Value:
-        """A row of the table, in each 16 lanes of a vector."""
-        kind = ir.VectorType.get([PIECE], self.kind.element_type)
-        return repeated(vector.load(kind, self.table, [place]), self.kind)

@@ -11,9 +11,9 @@ packed are interleaved in registers.  The left operand is never read behind K.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from nanoloom.ir.access import add, coefficient, index, multiply
 from nanoloom.ir.linalg_query import dims_of, maps
@@ -74,9 +74,17 @@ class Row:
         return vector.from_elements(ir.VectorType.get([self.group], element), numbers)
 
 
-Prepare = Callable[[ir.Value], ir.Value]
-PrepareRow = Callable[[Row], ir.Value]
-Product = Callable[[ir.Value, ir.Value, ir.Value], ir.Value]
+# A group in registers, one or some.
+Prepare = Callable[[Any], Any]
+PrepareRow = Callable[[Row], Any]
+Product = Callable[[ir.Value, Any, Any], ir.Value]
+RightReader = Callable[[list[ir.Value], ir.Value, int, int], Any]
+
+
+def nothing(sum_: ir.Value, row: Row) -> ir.Value:
+    """What most families add up of rows alone."""
+    del row
+    return sum_
 
 
 @dataclass(frozen=True)
@@ -85,13 +93,27 @@ class Step:
 
     parts: pairs of functions that make of a left group, and of lanes * group numbers of
     the right operand, what `product(sums, left, right)` takes; a product for each pair.
-    most: groups in an innermost loop, if it is cut (packed_panel.py).
+    most: groups in an innermost loop, if it is cut (packed_panel.py).  right: reads the
+    right operand, None for `right_reader`.  alone: a row's own sum with its group.
+    by_row: the products of a row by all columns, where their order matters.
     """
 
     group: int
     parts: tuple[tuple[PrepareRow, Prepare], ...]
     product: Product
     most: int = 0
+    right: RightReader | None = None
+    alone: Callable[[ir.Value, Row], ir.Value] = nothing
+    by_row: Callable[[list[ir.Value], Any, list[Any]], list[ir.Value]] | None = None
+
+    def of_row(
+        self, sums: list[ir.Value], left: Any, rights: list[Any]
+    ) -> list[ir.Value]:
+        """The sums of a row with its products by all columns."""
+        if self.by_row is not None:
+            return self.by_row(sums, left, rights)
+        pairs = zip(sums, rights, strict=True)
+        return [self.product(sum_, left, right) for sum_, right in pairs]
 
 
 def accumulate(
@@ -111,17 +133,15 @@ def starts(tile: Tile) -> list[ir.Value]:
     return start_values(tile, vector_kind(tile))
 
 
-class Groups(ABC):
-    """Goes through the steps of one tile by groups, of these rows of it."""
+class Sums:
+    """Emits the loops of one tile, of these rows of it, by groups of steps.
 
-    def __init__(self, tile: Tile, group: int, rows: list[ir.Value]) -> None:
-        self.tile, self.group, self.rows = tile, group, rows
+    Behind the sums of rows by columns stand those of rows alone, if a step has such.
+    """
 
-    @abstractmethod
-    def products(
-        self, ivs: list[ir.Value], number: ir.Value, count: int, sums: list[ir.Value]
-    ) -> list[ir.Value]:
-        """One group, `count` steps of it inside the operands."""
+    def __init__(self, tile: Tile, step: Step, rows: list[ir.Value]) -> None:
+        self.tile, self.step, self.rows = tile, step, rows
+        self.right = step.right or right_reader(tile, step.group, step.most)
 
     def through(
         self,
@@ -131,8 +151,9 @@ class Groups(ABC):
         limits: Mapping[int, Bounds] = NO_LIMITS,
     ) -> list[ir.Value]:
         """Loops over these dimensions."""
+        group = self.step.group
         return nest(
-            self.tile, dims, ivs, sums, self.whole, self.innermost, self.group, limits
+            self.tile, dims, ivs, sums, self.whole, self.innermost, group, limits
         )
 
     def innermost(
@@ -145,57 +166,48 @@ class Groups(ABC):
         step: reduction_loops.Step,
     ) -> list[ir.Value]:
         """The last dimension (sum_loops.Innermost), in groups; then a part of one."""
-        whole, rest = divmod(extent, self.group)
+        whole, rest = divmod(extent, self.step.group)
         sums = unrolled(whole, steps, dim, ivs, sums, step)
         return self.products(ivs, index(whole), rest, sums) if rest else sums
 
     def whole(self, ivs: list[ir.Value], sums: list[ir.Value]) -> list[ir.Value]:
         """A whole group; its number is the last dimension's variable."""
-        return self.products(ivs, ivs[self.depth], self.group, sums)
+        return self.products(ivs, ivs[self.depth], self.step.group, sums)
 
     @property
     def depth(self) -> int:
         return self.tile.shape.reduced[-1]
 
     def row(self, r: int, ivs: list[ir.Value], number: ir.Value, count: int) -> Row:
-        here = [*ivs]
-        here[self.depth] = multiply(number, index(self.group))
+        group, here = self.step.group, [*ivs]
+        here[self.depth] = multiply(number, index(group))
         if self.tile.row is not None:
             here[self.tile.row] = self.rows[r]
-        return Row(self.tile, self.group, here, count, r)
-
-
-class Sums(Groups):
-    """Emits the loops of one tile, of these rows of it."""
-
-    def __init__(self, tile: Tile, step: Step, rows: list[ir.Value]) -> None:
-        super().__init__(tile, step.group, rows)
-        self.step = step
-        self.right = right_reader(tile, step.group, step.most)
+        return Row(self.tile, group, here, count, r)
 
     def products(
         self, ivs: list[ir.Value], number: ir.Value, count: int, sums: list[ir.Value]
     ) -> list[ir.Value]:
-        """One group: all rows by all columns."""
-        plan = self.tile.plan
+        """One group, `count` steps of it inside: all rows by all columns."""
+        plan, many = self.tile.plan, len(self.rows) * self.tile.plan.vectors
         rows = [self.row(r, ivs, number, count) for r in range(len(self.rows))]
+        alone = sums[many:]
         if plan.hold_lhs:
-            return self.column_after_column(ivs, rows, number, sums)
+            made = self.column_after_column(ivs, rows, number, sums[:many])
+            return made + [self.step.alone(*x) for x in zip(alone, rows, strict=False)]
         panels = [self.right(ivs, number, count, v) for v in range(plan.vectors)]
         # Part by part: what a part needs of the panels is in registers for it alone.
         for prepare_left, prepare_right in self.step.parts:
             rights = [prepare_right(panel) for panel in panels]
             made: list[ir.Value] = []
-            for row in rows:  # its numbers in front of its products: one register
+            for r, row in enumerate(rows):  # its numbers in front of its products
                 left = prepare_left(row)
                 now = sums[len(made) : len(made) + plan.vectors]
-                products = [
-                    self.step.product(sum_, left, right)
-                    for sum_, right in zip(now, rights, strict=True)
-                ]
-                made += in_order(plan, products)
+                made += in_order(plan, self.step.of_row(now, left, rights))
+                if alone:
+                    alone[r] = self.step.alone(alone[r], row)
             sums = made
-        return sums
+        return sums + alone
 
     def column_after_column(
         self,
@@ -218,9 +230,6 @@ class Sums(Groups):
                 ]
             made.append(in_order(self.tile.plan, now))
         return [made[v][r] for r in range(len(rows)) for v in range(vectors)]
-
-
-RightReader = Callable[[list[ir.Value], ir.Value, int, int], ir.Value]
 
 
 def right_reader(tile: Tile, group: int, most: int = 0) -> RightReader:
@@ -276,7 +285,6 @@ def spread(value: ir.Value, lanes: int, element: ir.Type) -> ir.Value:
 
 
 __all__ = [
-    "Groups",
     "Row",
     "Step",
     "Sums",

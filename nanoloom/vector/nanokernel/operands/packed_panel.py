@@ -74,12 +74,9 @@ class PackedPanel:
         begins = {d: as_index(by_dim[d]) for d in reduced}
         return PackedPanel(tile, argument, (*shared, number), begins, group, most)
 
-    def read(self, ivs: list[ir.Value], v: int, wide: int = 1) -> ir.Value:
-        """A vector at loop variables of the sum, the last one's in groups.
-
-        wide: so many vectors of sums at once.
-        """
-        width = self.tile.lanes * self.group * wide
+    def read(self, ivs: list[ir.Value], v: int) -> ir.Value:
+        """A vector at loop variables of the sum, the last one's in groups."""
+        width = self.tile.lanes * self.group
         return self.numbers(ivs, v * width, width)
 
     def word(self, ivs: list[ir.Value], v: int, number: int) -> ir.Value:
