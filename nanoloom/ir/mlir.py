@@ -136,6 +136,13 @@ def before_children(op: ir.Operation, found: list[ir.OpView]) -> int:
     return place
 
 
+def made_by(value: ir.Value, *names: str) -> ir.Operation | None:
+    """The operation that makes a value, if it is one of these; without names, any."""
+    owner = value.owner
+    known = not isinstance(owner, ir.Block) and (not names or owner.name in names)
+    return owner.operation if known else None  # type: ignore[union-attr] - `known` says so
+
+
 def is_inside(op: ir.Operation, around: ir.Operation) -> bool:
     parent = op.parent
     while parent is not None and parent.operation != around:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from nanoloom.errors import Error
 from nanoloom.ir.access import as_index, index
-from nanoloom.ir.mlir import arith, ir, vector
+from nanoloom.ir.mlir import arith, ir, made_by, vector
 from nanoloom.nest.extent import Lanes
 from nanoloom.nest.reduction import KINDS
 from nanoloom.vector.emit_loops import emit_while
@@ -152,8 +152,8 @@ def of(
     """
     accumulator = block.arguments[inputs + output]
     result = list(block.operations)[-1].operation.operands[output]
-    op = result.owner
-    if isinstance(op, ir.Block):
+    op = made_by(result)
+    if op is None:
         return None
     if is_greater(op, accumulator):
         return Combiner(GREATER, result.type)
@@ -173,8 +173,8 @@ def under_guard(op: ir.Operation, accumulator: ir.Value) -> ir.Operation | None:
     """What combines where a condition holds that the accumulator has no part in."""
     if op.name != "arith.select" or op.operands[2] != accumulator:
         return None
-    inner = op.operands[1].owner
-    if isinstance(inner, ir.Block) or inner.name not in KINDS:
+    inner = made_by(op.operands[1], *KINDS)
+    if inner is None:
         return None
     alone = len(list(accumulator.uses)) == 2 and len(list(op.operands[1].uses)) == 1
     return inner if alone and accumulator in list(inner.operands) else None
@@ -183,8 +183,8 @@ def under_guard(op: ir.Operation, accumulator: ir.Value) -> ir.Operation | None:
 def places_bits(op: ir.Operation, accumulator: ir.Value) -> bool:
     """accumulator | (condition << the index of a dimension)."""
     (bit,) = [v for v in op.operands if v != accumulator]
-    placed = bit.owner
-    if isinstance(placed, ir.Block) or placed.name != "arith.shli":
+    placed = made_by(bit, "arith.shli")
+    if placed is None:
         return False
     condition, place = (made_from(v) for v in placed.operands)
     if condition is None or place is None or place.name != "linalg.index":
@@ -194,18 +194,17 @@ def places_bits(op: ir.Operation, accumulator: ir.Value) -> bool:
 
 def made_from(value: ir.Value) -> ir.Operation | None:
     """The operation behind casts of an index."""
-    op = value.owner
-    while not isinstance(op, ir.Block) and op.name in INDEX_CASTS:
-        op = op.operands[0].owner
-    return None if isinstance(op, ir.Block) else op
+    while (cast := made_by(value, *INDEX_CASTS)) is not None:
+        value = cast.operands[0]
+    return made_by(value)
 
 
 def is_greater(op: ir.Operation, accumulator: ir.Value) -> bool:
     """select(x > accumulator, x, accumulator), and no other use of the accumulator."""
     if op.name != GREATER or op.operands[2] != accumulator:
         return False
-    above = op.operands[0].owner
-    if isinstance(above, ir.Block) or above.name != "arith.cmpf":
+    above = made_by(op.operands[0], "arith.cmpf")
+    if above is None:
         return False
     predicate = above.attributes["predicate"].value  # type: ignore[attr-defined]
     return (

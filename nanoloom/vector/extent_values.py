@@ -8,7 +8,7 @@ Blocks are alike but for the last one: what is left of them has one size, not an
 from __future__ import annotations
 
 from nanoloom.ir.access import coefficient, constant_of
-from nanoloom.ir.mlir import ir
+from nanoloom.ir.mlir import ir, made_by
 from nanoloom.linalg.builder.tensor_slices import bounds_of
 from nanoloom.vector.nanokernel.tile.extents import dynamic_size
 
@@ -18,19 +18,17 @@ def possible_values(extent: ir.Value) -> frozenset[int]:
     known = constant_of(extent)
     if known is not None:
         return frozenset({known})
-    owner = extent.owner
-    if isinstance(owner, ir.Block):
+    owner = made_by(extent, "memref.dim", "affine.min")
+    if owner is None:
         return frozenset()
-    if owner.name == "memref.dim":
-        return of_buffer(owner)
-    return of_block(owner) if owner.name == "affine.min" else frozenset()
+    return of_buffer(owner) if owner.name == "memref.dim" else of_block(owner)
 
 
 def of_buffer(dim: ir.Operation) -> frozenset[int]:
     """Of a part of a buffer, as the part was taken."""
     buffer, place = dim.operands
-    number, part = constant_of(place), buffer.owner
-    if number is None or isinstance(part, ir.Block) or part.name != "memref.subview":
+    number, part = constant_of(place), made_by(buffer, "memref.subview")
+    if number is None or part is None:
         return frozenset()
     kind, (_, sizes) = ir.MemRefType(buffer.type), bounds_of(part)
     if not kind.is_dynamic_dim(number) or len(sizes) != kind.rank:

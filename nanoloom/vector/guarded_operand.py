@@ -27,7 +27,7 @@ from nanoloom.ir.linalg_query import (
     dims_of,
     map_dims,
 )
-from nanoloom.ir.mlir import arith, ir, vector
+from nanoloom.ir.mlir import arith, ir, made_by, vector
 from nanoloom.nest.extent import Lanes
 from nanoloom.vector.body import read
 from nanoloom.vector.extents import size
@@ -236,10 +236,8 @@ def steps(kind: ir.VectorType) -> ir.Value:
 
 def is_zero(value: ir.Value) -> bool:
     """Whether a number, or all lanes of a vector, are known to be 0."""
-    owner = value.owner
-    if isinstance(owner, ir.Block):
-        return False
-    if owner.name == "vector.broadcast":
-        return is_zero(owner.operands[0])
-    known = owner.name == "arith.constant" and not isinstance(value.type, ir.VectorType)
+    owner = made_by(value, "vector.broadcast", "arith.constant")
+    if owner is None or owner.name == "vector.broadcast":
+        return owner is not None and is_zero(owner.operands[0])
+    known = not isinstance(value.type, ir.VectorType)
     return known and owner.attributes["value"].value == 0  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nanoloom.ir.mlir import ir
 from nanoloom.vector.body import takes_any
+from nanoloom.vector.guarded_operand import is_zero
 
 if TYPE_CHECKING:
     from nanoloom.vector.register_tile import RegisterTile
@@ -40,7 +40,4 @@ def init_with_bias(reader: RegisterTile, number: int, sums: RegisterTile) -> int
 def begins_with_zero(sums: RegisterTile) -> bool:
     """Whether a sum of one result begins with nothing."""
     (start,) = sums.starts
-    owner = None if start is None else start.owner
-    if owner is None or isinstance(owner, ir.Block) or owner.name != "arith.constant":
-        return False
-    return owner.attributes["value"].value == 0  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
+    return start is not None and is_zero(start)

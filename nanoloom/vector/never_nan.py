@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from nanoloom.ir.mlir import arith, ir
+from nanoloom.ir.mlir import arith, ir, made_by
 
 WORDS = {
     int(arith.CmpFPredicate.OGT): "max",
@@ -66,8 +66,8 @@ def number_in(constant: ir.Attribute) -> float | None:
 
 def chosen_by(choice: ir.Operation) -> str:
     """What a choice is of what it compares: "max", "min", or "" for neither."""
-    compared = choice.operands[0].owner
-    if isinstance(compared, ir.Block) or compared.name != "arith.cmpf":
+    compared = made_by(choice.operands[0], "arith.cmpf")
+    if compared is None:
         return ""
     pairs = zip(list(compared.operands), list(choice.operands)[1:], strict=True)
     if not all(is_same(one, other) for one, other in pairs):
@@ -86,5 +86,4 @@ def is_same(one: ir.Value, other: ir.Value) -> bool:
 
 
 def is_constant(value: ir.Value) -> bool:
-    owner = value.owner
-    return not isinstance(owner, ir.Block) and owner.name == "arith.constant"
+    return made_by(value, "arith.constant") is not None

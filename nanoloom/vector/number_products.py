@@ -8,7 +8,7 @@ vector has one use only.
 
 from __future__ import annotations
 
-from nanoloom.ir.mlir import ir, named
+from nanoloom.ir.mlir import ir, made_by, named
 from nanoloom.target.facts import Target
 from nanoloom.target.instructions.choose import number_product
 from nanoloom.target.instructions.instruction import Instruction
@@ -36,10 +36,8 @@ def use_number_products(module: ir.Module, target: Target) -> None:
 
 def source_of(value: ir.Value, name: str) -> ir.Value | None:
     """What an operation of this name makes a value of."""
-    owner = value.owner
-    if isinstance(owner, ir.Block) or owner.name != name:
-        return None
-    return owner.operands[0]
+    owner = made_by(value, name)
+    return None if owner is None else owner.operands[0]
 
 
 def narrow(value: ir.Value) -> ir.Value | None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from nanoloom.errors import Error
 from nanoloom.ir.access import add, constant_of, divide, index, multiply
 from nanoloom.ir.linalg_query import inputs, maps
-from nanoloom.ir.mlir import ir, named
+from nanoloom.ir.mlir import ir, made_by, named
 from nanoloom.linalg.builder.tensor_slices import Number, extents_of, sliced, static
 from nanoloom.schedule.packing import Pack
 from nanoloom.vector.index_multiples import is_multiple
@@ -46,10 +46,8 @@ def read_packed(module: ir.Module, packings: Sequence[Pack]) -> None:
 
 def whole(value: ir.Value) -> ir.Value:
     """The tensor that a chain of slices shows a part of; they may drop dimensions."""
-    while not isinstance(value.owner, ir.Block):
-        if value.owner.name != "tensor.extract_slice":
-            break
-        value = value.owner.operands[0]
+    while (part := made_by(value, "tensor.extract_slice")) is not None:
+        value = part.operands[0]
     return value
 
 
@@ -117,10 +115,8 @@ class PackedPart:
         size = self.size(place)
         if isinstance(size, int):
             return size
-        part = self.value.owner
-        if isinstance(part, ir.Block) or part.name != "tensor.extract_slice":
-            return None
-        return most_number(dynamic_size(part, place))
+        part = made_by(self.value, "tensor.extract_slice")
+        return None if part is None else most_number(dynamic_size(part, place))
 
     def require(self, begin: Number, group: int, otherwise: str) -> None:
         if not is_multiple(begin, group):

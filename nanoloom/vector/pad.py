@@ -27,7 +27,7 @@ from nanoloom.ir.linalg_query import (
     map_dims,
     maps,
 )
-from nanoloom.ir.mlir import arith, ir, memref
+from nanoloom.ir.mlir import arith, ir, made_by, memref
 from nanoloom.nest.extent import Lanes
 from nanoloom.nest.reduction import NUMBERS
 from nanoloom.vector.combiner import number_of
@@ -234,9 +234,5 @@ def extent(buffer: ir.Value, place: int) -> int | ir.Value:
 
 def size_of(buffer: ir.Value, place: int) -> ir.Value:
     """An extent that is known only as it runs; of a part, as the part was taken."""
-    owner = buffer.owner
-    if isinstance(owner, ir.Block):
-        return size(buffer, place)
-    if owner.name in ("memref.alloc", "memref.subview"):
-        return dynamic_size(owner, place)
-    return size(buffer, place)
+    owner = made_by(buffer, "memref.alloc", "memref.subview")
+    return size(buffer, place) if owner is None else dynamic_size(owner, place)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nanoloom.errors import Error
 from nanoloom.ir.linalg_query import Op, is_fill, is_generic, outputs
 from nanoloom.ir.loop_nest import STAGE
-from nanoloom.ir.mlir import arith, ir, tensor
+from nanoloom.ir.mlir import arith, ir, made_by, tensor
 from nanoloom.linalg.builder.pointwise import pointwise
 from nanoloom.schedule.language import RESULT
 
@@ -31,15 +31,15 @@ def use_private_accumulator(root: Op) -> None:
         copied = pointwise([sums, unread], result, lambda x, _: x, [same, nothing])
     for reader in readers:
         reader.replace_uses_of_with(sums, copied)
-    owner = copied.owner
-    assert not isinstance(owner, ir.Block), "an operation was made"
+    owner = made_by(copied)
+    assert owner is not None, "an operation was made"
     owner.attributes[STAGE] = ir.StringAttr.get(RESULT)
 
 
 def filled(root: Op) -> ir.Operation:
     """The fill under a stage's sums."""
     if is_generic(root) and len(list(root.operation.results)) == 1:
-        owner = outputs(root)[0].owner
-        if not isinstance(owner, ir.Block) and is_fill(owner.opview):
+        owner = made_by(outputs(root)[0])
+        if owner is not None and is_fill(owner.opview):
             return owner
     raise Error("only sums that start from a number can be stored apart")

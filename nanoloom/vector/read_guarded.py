@@ -31,7 +31,7 @@ from nanoloom.ir.linalg_query import (
     sums_products,
     yielded,
 )
-from nanoloom.ir.mlir import ir
+from nanoloom.ir.mlir import ir, made_by
 from nanoloom.nest.extent import Lanes
 from nanoloom.target.facts import Target
 from nanoloom.vector.full_vectors import reads_rows
@@ -59,15 +59,15 @@ def guarded_rows(
 
 def guarded_read(pad: ir.OpView) -> GuardedOperand | None:
     """What a pad on buffers reads in its own loops, None for any other body."""
-    block, choice = body(pad), yielded(pad)[0].owner
+    block, choice = body(pad), made_by(yielded(pad)[0], CHOOSE)
     named = {LOAD: list[ir.Operation](), ASK: list[ir.Operation]()}
     for op in block.operations:
         named.get(op.operation.name, []).append(op.operation)
-    if isinstance(choice, ir.Block) or choice.name != CHOOSE or len(named[LOAD]) != 1:
+    if choice is None or len(named[LOAD]) != 1:
         return None
     (buffer, *at), number = named[LOAD][0].operands, choice.operands[2]
     given = number in list(block.arguments)
-    if not given and not is_constant(number):
+    if not given and made_by(number, CONSTANT) is None:
         return None
     try:
         places = [traced(value, block) for value in at]
@@ -86,10 +86,6 @@ def guarded_read(pad: ir.OpView) -> GuardedOperand | None:
         tuple(edges),
         None if given else number,
     )
-
-
-def is_constant(value: ir.Value) -> bool:
-    return not isinstance(value.owner, ir.Block) and value.owner.name == CONSTANT
 
 
 def edges_of(place: Place, asked: Sequence[ir.Operation], block: ir.Block) -> Edges:

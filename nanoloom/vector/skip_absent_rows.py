@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from nanoloom.dynamic.dynamic_kernel import ARGUMENT
 from nanoloom.ir.access import constant_of
-from nanoloom.ir.mlir import ir, named, scf, vector
+from nanoloom.ir.mlir import ir, made_by, named, scf, vector
 
 WRITE = "vector.transfer_write"
 PURE = ("arith", "math", "affine")  # dialects; nothing in them reads a buffer
@@ -64,13 +64,10 @@ def count_of(op: ir.Operation) -> ir.Operation | None:
     store = op.opview
     if not isinstance(store, vector.TransferWriteOp) or store.mask is None:
         return None
-    made = store.mask.owner
-    if isinstance(made, ir.Block) or made.name != "vector.create_mask":
-        return None
-    count = made.operands[0].owner
-    if isinstance(count, ir.Block) or count.name != "arith.select":
-        return None
-    return count if constant_of(count.operands[2]) == 0 else None
+    made = made_by(store.mask, "vector.create_mask")
+    count = None if made is None else made_by(made.operands[0], "arith.select")
+    absent = count is not None and constant_of(count.operands[2]) == 0
+    return count if absent else None
 
 
 def skip(row: list[ir.Operation]) -> None:

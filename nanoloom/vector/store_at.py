@@ -16,7 +16,7 @@ from __future__ import annotations
 from nanoloom.errors import Error
 from nanoloom.ir.access import function_around
 from nanoloom.ir.linalg_query import Op, is_generic, outputs
-from nanoloom.ir.mlir import bufferization, ir, named, sign
+from nanoloom.ir.mlir import bufferization, ir, made_by, named, sign
 from nanoloom.target.facts import VectorUnit
 from nanoloom.vector.padded_buffer import write_padding
 from nanoloom.vector.scratch_memory import lines_of
@@ -44,8 +44,7 @@ def store_at(op: Op, where: str) -> None:
         return
     user, place = first_of(op)
     empty = user.operands[place]
-    owner = empty.owner
-    if isinstance(owner, ir.Block) or owner.name != "tensor.empty":
+    if made_by(empty, "tensor.empty") is None:
         raise Error("only what is written anew can be stored in the arena")
     user.operands[place] = add_argument(function_around(op), empty.type)
 
@@ -113,8 +112,8 @@ def first_of(op: Op) -> tuple[ir.Operation, int]:
     operation = op.operation
     while is_generic(operation.opview) and len(list(operation.results)) == 1:
         (output,) = outputs(operation.opview)
-        owner = output.owner
-        if isinstance(owner, ir.Block) or not is_generic(owner.opview):
+        owner = made_by(output, "linalg.generic")
+        if owner is None:
             return operation, len(list(operation.operands)) - 1
         operation = owner
     raise Error("only a stage with a single result has a place of its own")

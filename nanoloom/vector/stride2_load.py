@@ -13,22 +13,21 @@ lanes of the same two loads, as far as these reach.
 from __future__ import annotations
 
 from nanoloom.ir.access import SECOND, Parts, constant_of
-from nanoloom.ir.mlir import arith, ir, vector
-
-CREATE = "vector.create_mask"
+from nanoloom.ir.mlir import ir, made_by, vector
+from nanoloom.vector.widths import filled
 
 
 def masks(count: int, mask: ir.Value | None) -> list[ir.Value]:
     """Which lanes of each load are taken; mask: those of the vector that count."""
     kind = ir.VectorType.get([count], ir.IntegerType.get_signless(1))
-    some = number_of(kind, 1) if mask is None else mask
+    some = filled(kind, 1) if mask is None else mask
     made: list[ir.Value] = []
     for part in range(SECOND):
         first = part * count // SECOND
         places = [
             first + n // SECOND if n % SECOND == 0 else count for n in range(count)
         ]
-        made.append(vector.shuffle(some, number_of(kind, 0), places))
+        made.append(vector.shuffle(some, filled(kind, 0), places))
     return made
 
 
@@ -54,14 +53,6 @@ def shared(place: Parts, count: int, mask: ir.Value | None) -> tuple[Parts, int]
 
 def counted(mask: ir.Value | None, count: int) -> int:
     """How many lanes of a vector count, at most."""
-    owner = None if mask is None else mask.owner
-    if owner is None or isinstance(owner, ir.Block) or owner.name != CREATE:
-        return count
-    known = constant_of(owner.operands[0])
+    owner = None if mask is None else made_by(mask, "vector.create_mask")
+    known = None if owner is None else constant_of(owner.operands[0])
     return count if known is None else known
-
-
-def number_of(kind: ir.VectorType, number: int) -> ir.Value:
-    """The same in every lane."""
-    attribute = ir.IntegerAttr.get(kind.element_type, number)
-    return arith.constant(kind, ir.DenseElementsAttr.get_splat(kind, attribute))

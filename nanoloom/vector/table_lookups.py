@@ -10,7 +10,7 @@ look up 64, zeros elsewhere.  Other lanes than a register's load one after anoth
 from __future__ import annotations
 
 from nanoloom.ir.access import index
-from nanoloom.ir.mlir import arith, ir, memref, named, vector
+from nanoloom.ir.mlir import arith, ir, made_by, memref, named, vector
 from nanoloom.target.facts import Target
 from nanoloom.target.instructions import aarch64, x86
 from nanoloom.target.instructions.choose import of_width
@@ -31,8 +31,8 @@ def is_table(buffer: ir.Value) -> bool:
 
 def byte_of(place: ir.Value) -> ir.Value | None:
     """The bytes that places in a table were made of, None for other numbers."""
-    op = place.owner
-    if isinstance(op, ir.Block) or op.name != "arith.index_castui":
+    op = made_by(place, "arith.index_castui")
+    if op is None:
         return None
     kind = ir.VectorType(op.operands[0].type)
     byte = kind.element_type == ir.IntegerType.get_signless(8)

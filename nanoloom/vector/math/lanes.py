@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nanoloom.ir.mlir import arith, ir, math
+from nanoloom.ir.mlir import arith, ir, made_by, math
+from nanoloom.vector.never_nan import number_in
 from nanoloom.vector.widths import element_of, with_element
 
 Number = int | float
@@ -43,15 +44,11 @@ class Lanes:
 
     def constant(self) -> float | None:
         """The number in every lane if that is known here, else None."""
-        op = self.value.owner
-        while not isinstance(op, ir.Block) and op.operation.name == "vector.broadcast":
-            op = op.operation.operands[0].owner
-        if isinstance(op, ir.Block) or op.operation.name != "arith.constant":
-            return None
-        value = op.operation.attributes["value"]
-        if isinstance(value, ir.DenseElementsAttr) and value.is_splat:
-            value = value.get_splat_value()
-        return value.value if isinstance(value, ir.FloatAttr) else None
+        value = self.value
+        while (wide := made_by(value, "vector.broadcast")) is not None:
+            value = wide.operands[0]
+        op = made_by(value, "arith.constant")
+        return None if op is None else number_in(op.attributes["value"])
 
     def _other(self, other: Lanes | Number) -> ir.Value:
         return other.value if isinstance(other, Lanes) else self.splat(other).value

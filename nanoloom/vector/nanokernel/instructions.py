@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from nanoloom.ir.mlir import arith, ir, llvm, math, named, vector
+from nanoloom.ir.mlir import arith, ir, llvm, made_by, math, named, vector
 from nanoloom.nest.extent import Lanes
 from nanoloom.target.instructions import x86
 from nanoloom.target.instructions.choose import DotUse
@@ -121,8 +121,8 @@ def in_lanes(word: ir.Value, kind: ir.VectorType, *, flipped: bool = False) -> i
 
 def memory_of(value: ir.Value) -> ir.Value:
     """The elements that a vector was read from, as a part of their buffer."""
-    read = value.owner
-    assert not isinstance(read, ir.Block) and read.name == READ, read
+    read = made_by(value, READ)
+    assert read is not None, value.owner
     buffer = read.operands[0]
     kind = ir.MemRefType(buffer.type)
     count = ir.VectorType(value.type).shape[0]

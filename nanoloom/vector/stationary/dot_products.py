@@ -20,7 +20,7 @@ from nanoloom.ir.linalg_query import (
     yielded,
 )
 from nanoloom.ir.loop_nest import element
-from nanoloom.ir.mlir import arith, ir, vector
+from nanoloom.ir.mlir import arith, ir, made_by, vector
 from nanoloom.target.facts import Target
 from nanoloom.target.instructions.choose import DotUse, plain_dot
 from nanoloom.target.instructions.instruction import BITS, LANE
@@ -52,8 +52,8 @@ def refuse_instruction(name: str) -> NoReturn:
 
 def adds_products(op: Op) -> bool:
     """Whether a body is sum + a * b in i32 or f32, of both its operands."""
-    arguments, total = list(body(op).arguments), yielded(op)[0].owner
-    if len(arguments) != 3 or isinstance(total, ir.Block):
+    arguments, total = list(body(op).arguments), made_by(yielded(op)[0])
+    if len(arguments) != 3 or total is None:
         return False
     kind = str(total.results[0].type)
     if (total.name, kind) not in (("arith.addi", "i32"), ("arith.addf", "f32")):

@@ -18,13 +18,14 @@ from collections.abc import Mapping
 from nanoloom.ir.access import as_index, index
 from nanoloom.ir.linalg_query import Op, body, inputs, map_dims, maps
 from nanoloom.ir.loop_nest import STAGE, names_of
-from nanoloom.ir.mlir import arith, ir, linalg, tensor
+from nanoloom.ir.mlir import arith, ir, linalg, made_by, tensor
 from nanoloom.linalg.builder.tensor_slices import sliced
 from nanoloom.nest.contraction import Contraction
 from nanoloom.nest.extent import Lanes
 from nanoloom.schedule.families import FAMILIES
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.vector.dialect import LOOP
+from nanoloom.vector.guarded_operand import is_zero
 from nanoloom.vector.nanokernel.k_groups import zero_of
 from nanoloom.vector.nanokernel.operands.convert_lhs import part_of
 from nanoloom.vector.nanokernel.tile.extents import extent_is_not_one, most_results
@@ -134,10 +135,8 @@ def starts_at_zero(sums: ir.Value) -> bool:
     number = initial_number(sums)
     if number is None:
         return False
-    owner = number.owner
-    assert not isinstance(owner, ir.Block)
-    zero = owner.name == "arith.constant" and owner.attributes["value"].value == 0  # type: ignore[attr-defined]
-    owner.erase()  # a clone
+    zero = is_zero(number)
+    number.owner.erase()  # type: ignore[union-attr] - a clone
     return zero
 
 
@@ -152,8 +151,7 @@ def in_own_room(
     Nothing is copied from there then, and there is room for whole tile registers.
     whole: extents of dimensions where tiles are whole.
     """
-    owner = sums.owner
-    if isinstance(owner, ir.Block) or owner.name != "tensor.extract_slice":
+    if made_by(sums, "tensor.extract_slice") is None:
         return sums
     kind = ir.RankedTensorType(sums.type)
     dims = map_dims(indexing)

@@ -11,9 +11,9 @@ from math import prod
 
 from nanoloom.ir.access import add, apply, function_around, index
 from nanoloom.ir.linalg_query import Op, map_dims, maps
-from nanoloom.ir.mlir import arith, ir, memref, vector
+from nanoloom.ir.mlir import arith, ir, made_by, memref, vector
 from nanoloom.linalg.builder.pointwise import itself, pointwise
-from nanoloom.linalg.builder.tensor_slices import Number, extents_of
+from nanoloom.linalg.builder.tensor_slices import Number, bounds_of, extents_of
 from nanoloom.nest.extent import Lanes
 from nanoloom.vector.emit_loops import emit_loop
 from nanoloom.vector.nanokernel.amx import instructions as tiles
@@ -55,15 +55,12 @@ def room_of(out: ir.Value) -> ir.Value:
 
     What else is in it nobody reads.  The result itself if there is none.
     """
-    owner = out.owner
-    if isinstance(owner, ir.Block) or owner.name != "memref.subview":
+    part = made_by(out, "memref.subview")
+    if part is None or bounds_of(part)[0] != [0] * ir.MemRefType(out.type).rank:
         return out
-    room = owner.operands[0]
-    made = room.owner
-    alone = not isinstance(made, ir.Block) and made.name in MADE
-    offsets = list(owner.attributes["static_offsets"])  # type: ignore[call-overload]
-    small = alone and prod(ir.MemRefType(room.type).shape) <= 2 * tiles.ROWS * WIDTH
-    return room if small and not any(offsets) else out
+    room = part.operands[0]
+    small = prod(ir.MemRefType(room.type).shape) <= 2 * tiles.ROWS * WIDTH
+    return room if small and made_by(room, *MADE) else out
 
 
 def last_columns(

@@ -21,7 +21,7 @@ from nanoloom.ir.access import (
     offset_of,
 )
 from nanoloom.ir.linalg_query import BEHIND, bordered, dims_of, is_pad, maps
-from nanoloom.ir.mlir import arith, ir, tensor, vector
+from nanoloom.ir.mlir import arith, ir, made_by, tensor, vector
 from nanoloom.nest.guard import Guard
 from nanoloom.vector.guard import Bounds, GuardedDim
 from nanoloom.vector.nanokernel.instructions import word_of
@@ -57,11 +57,11 @@ class GuardedLhs:
     def of(tile: Tile) -> GuardedLhs | None:
         """None where a tile's left operand is read as it is."""
         value, begins = origin(tile.left)
-        owner = value.owner
-        if not isinstance(owner, ir.Block) and APART in owner.attributes:
+        owner = made_by(value)
+        if owner is not None and APART in owner.attributes:
             value = owner.operands[0]
-            owner = value.owner
-        if isinstance(owner, ir.Block) or not is_pad(owner.opview):
+            owner = made_by(value)
+        if owner is None or not is_pad(owner.opview):
             return None
         if not is_at_source(owner.opview):
             return None

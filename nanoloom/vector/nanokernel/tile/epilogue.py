@@ -13,7 +13,7 @@ from nanoloom.ir.linalg_query import (
     iterators,
     maps,
 )
-from nanoloom.ir.mlir import ir, tensor
+from nanoloom.ir.mlir import ir, made_by, tensor
 from nanoloom.nest.extent import Lanes
 from nanoloom.vector.body import VectorBody
 from nanoloom.vector.lane_values import Uniform, Vector
@@ -92,10 +92,9 @@ def finish(tile: Tile, accumulators: list[ir.Value]) -> None:
 
 def unfilled(target: ir.Value) -> ir.Value:
     """The tensor under a fill: the accumulators start from its number already."""
-    owner = target.owner
-    if isinstance(owner, ir.Block) or not is_fill(owner.opview):
-        return target
-    return owner.operands[0]
+    owner = made_by(target)
+    filled = owner is not None and is_fill(owner.opview)
+    return owner.operands[0] if filled else target  # type: ignore[union-attr] - `filled` says so
 
 
 def tile_ivs(tile: Tile, op: Op, row: ir.Value, column: ir.Value) -> list[ir.Value]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nanoloom.ir.access import constant_of
 from nanoloom.ir.linalg_query import Op, map_dims, maps
-from nanoloom.ir.mlir import ir
+from nanoloom.ir.mlir import ir, made_by
 from nanoloom.linalg.builder.tensor_slices import bounds_of
 
 
@@ -19,8 +19,8 @@ def most_of(value: ir.Value, place: int) -> int | None:
     kind = ir.RankedTensorType(value.type)
     if not kind.is_dynamic_dim(place):
         return kind.shape[place]
-    owner = value.owner
-    if isinstance(owner, ir.Block):
+    owner = made_by(value)
+    if owner is None:
         return None
     if owner.name == "linalg.generic":
         return most_of(owner.operands[-1], place)
@@ -46,8 +46,8 @@ def most_number(value: ir.Value, vscale: int = 0) -> int | None:
 
     vscale: what that is at most, 0 where nobody knows.
     """
-    owner = value.owner
-    if isinstance(owner, ir.Block):
+    owner = made_by(value)
+    if owner is None:
         return None
     if owner.name == "affine.apply":
         indexing = owner.attributes["map"].value  # type: ignore[attr-defined]
@@ -84,16 +84,10 @@ def most_of_vectors(owner: ir.Operation, vscale: int) -> list[int]:
 
 def times_vscale(value: ir.Value, vscale: int) -> list[int]:
     """What 4 * vscale is at most; [] of anything else."""
-    owner = value.owner
-    if not vscale or isinstance(owner, ir.Block) or owner.name != "arith.muli":
-        return []
-    one, other = owner.operands
-    if isinstance(one.owner, ir.Block) or one.owner.name != "vector.vscale":
-        one, other = other, one
-    count = constant_of(other)
-    if isinstance(one.owner, ir.Block) or one.owner.name != "vector.vscale":
-        return []
-    return [] if count is None else [count * vscale]
+    owner = made_by(value, "arith.muli")
+    factors = list(owner.operands) if owner is not None and vscale else []
+    counts = [constant_of(x) for x in factors if not made_by(x, "vector.vscale")]
+    return [n * vscale for n in counts if n is not None and len(counts) == 1]
 
 
 def counts_up(expr: ir.AffineExpr, dims: list[ir.Value]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nanoloom.errors import Error
 from nanoloom.ir.linalg_query import Op, inputs, map_dims, maps
-from nanoloom.ir.mlir import bufferization, ir, is_inside
+from nanoloom.ir.mlir import bufferization, ir, is_inside, made_by
 from nanoloom.linalg.builder.tensor_slices import bounds_of
 from nanoloom.nest.contraction import Contraction
 from nanoloom.schedule.directives.prefetch import LEVELS
@@ -18,9 +18,8 @@ def at_task(op: Op, shape: Contraction) -> tuple[ir.Value, ir.Value | int]:
     dims = map_dims(maps(op)[shape.right])
     offset: ir.Value | int = 0
     outer = whole_loops(op)
-    while not isinstance(value.owner, ir.Block):
-        owner = value.owner
-        if owner.name != "tensor.extract_slice" or in_task(owner):
+    while (owner := made_by(value, "tensor.extract_slice")) is not None:
+        if in_task(owner):
             break
         if not any(is_within(operand, outer) for operand in owner.operands):
             owner.move_before(outer)

@@ -22,8 +22,9 @@ from nanoloom.ir.linalg_query import (
     is_generic,
     map_dims,
     maps,
+    yielded,
 )
-from nanoloom.ir.mlir import arith, ir, tensor, vector
+from nanoloom.ir.mlir import arith, ir, made_by, tensor, vector
 from nanoloom.linalg.builder.tensor_slices import bounds_of
 from nanoloom.nest.contraction import Contraction
 from nanoloom.nest.extent import Lanes
@@ -204,10 +205,7 @@ def origin(value: ir.Value) -> tuple[ir.Value, list[ir.Value | int]]:
     """The tensor that a chain of slices shows a part of, and where the part begins."""
     rank = ir.RankedTensorType(value.type).rank
     offsets: list[ir.Value | int] = [0] * rank
-    while not isinstance(value.owner, ir.Block):
-        op = value.owner
-        if op.name != "tensor.extract_slice":
-            break
+    while (op := made_by(value, "tensor.extract_slice")) is not None:
         offsets = [plus(a, b) for a, b in zip(offsets, bounds_of(op)[0], strict=True)]
         value = op.operands[0]
     return value, offsets
@@ -221,15 +219,10 @@ def plus(one: ir.Value | int, other: ir.Value | int) -> ir.Value | int:
 
 def initial_number(value: ir.Value) -> ir.Value | None:
     """The constant that an accumulator starts from, if a fill made it."""
-    source, _ = origin(value)
-    owner = source.owner
-    if isinstance(owner, ir.Block) or not is_fill(owner.opview):
+    owner = made_by(origin(value)[0])
+    if owner is None or not is_fill(owner.opview):
         return None
-    block = owner.regions[0].blocks[0]
-    number = list(block.operations)[-1].operation.operands[0]
-    made = number.owner
-    assert not isinstance(made, ir.Block)
-    return made.clone().results[0]
+    return yielded(owner.opview)[0].owner.clone().results[0]  # type: ignore[union-attr] - a constant
 
 
 def read_vector(
@@ -279,15 +272,13 @@ def place_of(indexing: ir.AffineMap, ivs: list[ir.Value]) -> list[ir.Value]:
 
 def is_packed(logical: ir.Value) -> bool:
     """Whether a weight has a packed form."""
-    owner = logical.owner
-    return not isinstance(owner, ir.Block) and owner.name == PACKED
+    return made_by(logical, PACKED) is not None
 
 
 def packed_argument(logical: ir.Value) -> ir.Value:
     """The packed tensor of a logical weight."""
-    owner = logical.owner
-    assert not isinstance(owner, ir.Block), "the weight has no packed form"
-    assert owner.name == PACKED, owner.name
+    owner = made_by(logical, PACKED)
+    assert owner is not None, "the weight has no packed form"
     return owner.operands[0]
 
 

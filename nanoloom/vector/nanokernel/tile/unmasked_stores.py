@@ -11,8 +11,8 @@ long as all of a short sum.  The branch costs nothing, it is nearly always the s
 
 from __future__ import annotations
 
-from nanoloom.ir.access import index
-from nanoloom.ir.mlir import arith, ir, named, vector
+from nanoloom.ir.access import constant_of, index
+from nanoloom.ir.mlir import arith, ir, made_by, named, vector
 from nanoloom.vector.emit_loops import emit_branch
 
 WRITE, MASK = "vector.transfer_write", "vector.create_mask"
@@ -31,13 +31,9 @@ def store_unmasked(module: ir.Module) -> None:
 def lanes_inside(op: ir.OpView) -> ir.Value | None:
     """How many lanes a store writes, None for all of them or a constant number."""
     assert isinstance(op, vector.TransferWriteOp)
-    made = op.mask.owner if op.mask is not None else None
-    if made is None or isinstance(made, ir.Block) or made.name != MASK:
-        return None
-    (count,) = made.operands
-    owner = count.owner
-    known = not isinstance(owner, ir.Block) and owner.name == "arith.constant"
-    return None if known else count
+    made = made_by(op.mask, MASK) if op.mask is not None else None
+    count = None if made is None else made.operands[0]
+    return None if count is None or constant_of(count) is not None else count
 
 
 def branch(store: ir.Operation, count: ir.Value) -> None:
