@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from nanoloom.ir.access import Operand, add, coefficient, index, multiply
 from nanoloom.ir.mlir import arith, ir, llvm, memref
+from nanoloom.vector.widths import with_element
 
+BY_VALUE = -(1 << 31)  # of an index, LLVM's
 DYNAMIC = ir.ShapedType.get_dynamic_stride_or_offset()
 
 
@@ -49,3 +51,14 @@ def strides_of(buffer: ir.Value) -> list[ir.Value]:
     _, _, *rest = memref.ExtractStridedMetadataOp(buffer).results
     pairs = zip(known, rest[len(known) :], strict=True)
     return [given if n == DYNAMIC else index(n) for n, given in pairs]
+
+
+def ahead(start: ir.Value, far: ir.Value, element: ir.Type) -> ir.Value:
+    """A pointer so many elements further on; of a vector of distances as many."""
+    kind, i64 = ir.Type.parse("!llvm.ptr"), ir.IntegerType.get_signless(64)
+    wide = with_element(far.type, i64)
+    if isinstance(wide, ir.VectorType):
+        kind = ir.Type.parse(f"vector<[{wide.shape[0]}]x!llvm.ptr>")
+    free = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 0)
+    given = [arith.index_cast(wide, far)]
+    return llvm.GEPOp(kind, start, given, [BY_VALUE], element, free).result

@@ -18,13 +18,12 @@ from nanoloom.ir.access import Operand, add, index, multiply
 from nanoloom.ir.mlir import arith, ir, llvm, vector
 from nanoloom.nest.extent import Lanes
 from nanoloom.target.instructions.aarch64 import EXCHANGES
-from nanoloom.vector.addresses import address, bytes_of, distance
+from nanoloom.vector.addresses import address, ahead, bytes_of, distance
 from nanoloom.vector.nanokernel.instructions import emit
 from nanoloom.vector.tile_loops import moved
 from nanoloom.vector.widths import filled, vector_type, with_element
 
 PIECE = 64  # bits that are gathered
-DYNAMIC = -(1 << 31)  # of an index that is a value, LLVM's
 
 
 @dataclass(frozen=True)
@@ -108,12 +107,8 @@ class BlockTranspose:
         at = self.operand.indices(moved(here, self.turning, along))
         lanes = Lanes(self.lanes.count // self.size, scalable=True)
         i64 = ir.IntegerType.get_signless(PIECE)
-        kind = vector_type(lanes, i64)
-        pointers = ir.Type.parse(f"vector<[{lanes.count}]x!llvm.ptr>")
-        free = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 0)
-        far = arith.index_cast(kind, self.places(q, lanes))
-        i8, begin = ir.IntegerType.get_signless(8), address(buffer, at)
-        start = llvm.GEPOp(pointers, begin, [far], [DYNAMIC], i8, free).result
+        kind, byte = vector_type(lanes, i64), ir.IntegerType.get_signless(8)
+        start = ahead(address(buffer, at), self.places(q, lanes), byte)
         if mask is None:
             mask = filled(vector_type(lanes, ir.IntegerType.get_signless(1)), 1)
         return llvm.intr_masked_gather(kind, start, mask, [filled(kind, 0)], 1)

@@ -53,6 +53,16 @@ def emit(name: str, result: ir.Type, operands: list[ir.Value]) -> ir.Value:
     return ir.Operation.create(name, [result], operands).results[0]
 
 
+def emit_alone(name: str, operands: Sequence[ir.Value]) -> None:
+    """An intrinsic that gives nothing."""
+    words = {
+        "intrin": ir.StringAttr.get(name),
+        "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
+    }
+    ir.Operation.create("llvm.call_intrinsic", [], operands, words)
+
+
 def emit_with(
     named: Instruction, kind: ir.Type, values: Sequence[ir.Value], words: Sequence[int]
 ) -> ir.Value:

@@ -7,6 +7,7 @@ from nanoloom.ir.mlir import arith, ir, llvm
 from nanoloom.target.instructions import x86
 from nanoloom.vector import addresses
 from nanoloom.vector.addresses import bytes_of
+from nanoloom.vector.nanokernel.instructions import emit_alone
 
 ROWS = COLUMNS = 16  # of a tile register of sums
 ROW_BYTES = 64  # of any tile register
@@ -102,13 +103,5 @@ def multiply(
 
 def store(value: ir.Value, start: ir.Value, rows: int, distance: int) -> None:
     """Write a tile register: rows of 16 sums, `distance` bytes apart."""
-    ir.Operation.create(
-        "llvm.call_intrinsic",
-        [],
-        [i16(rows), i16(4 * COLUMNS), start, i64(distance), value],
-        {
-            "intrin": ir.StringAttr.get("llvm.x86.tilestored64.internal"),
-            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([5, 0]),
-        },
-    )
+    given = [i16(rows), i16(4 * COLUMNS), start, i64(distance), value]
+    emit_alone("llvm.x86.tilestored64.internal", given)
