@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import combinations, combinations_with_replacement, product
-from math import prod
+from math import gcd, prod
 from typing import TypeAlias
 
 from nanoloom.dynamic.areas import area_of
@@ -19,7 +19,9 @@ from nanoloom.dynamic.floor_division import Floor, dim_of, floors_of, plain
 
 Dims: TypeAlias = Mapping[str, int]
 Monomial: TypeAlias = tuple[str, ...]  # names of dimensions, () for 1
-DEGREE = 3  # of the largest product of dimensions: bytes of [batch, length, length]
+DEGREE = 4  # of the largest product: elements of a batch of volumes
+FARTHEST = 4  # rows, columns and planes of a border
+POWER = 3  # of one in which a dimension is twice: bytes of [batch, length, length]
 
 
 @dataclass(frozen=True)
@@ -106,14 +108,28 @@ def search(
     return min(fitting, key=weight, default=None) or area(values, dims)
 
 
-def area(values: tuple[int, ...], samples: Sequence[Dims]) -> Size | None:
-    """A product of two dimensions with numbers beside them, multiplied out."""
-    made = area_of(values, samples)
+def beginning(values: Sequence[int], samples: Sequence[Dims]) -> Size | None:
+    """Where a part of a tensor begins behind borders: c * ((2 n + 5) * (m + 2) + 1)."""
+    if (size := found(values, samples)) is not None:
+        return size
+    least = gcd(*values)
+    for more in range(0, FARTHEST * least, least):
+        rest = tuple(n - more for n in values)
+        if (size := area(rest, samples, FARTHEST)) is not None:
+            return Size((*size.terms, (more, ()))) if more else size
+    return None
+
+
+def area(
+    values: tuple[int, ...], samples: Sequence[Dims], most: int = 1
+) -> Size | None:
+    """A product of dimensions with numbers beside them, multiplied out."""
+    made = area_of(values, samples, most)
     if made is None:
         return None
     factors = (
-        Size(((1, (name,)), *([(more, ())] if more else [])))
-        for name, more in (made.first, made.second)
+        Size(((times, (name,)), *([(more, ())] if more else [])))
+        for times, name, more in made.sides
     )
     size = Size(((made.factor, made.others),))
     for factor in factors:
@@ -159,8 +175,9 @@ def weight(size: Size) -> int:
 
 def monomials(names: Sequence[str]) -> Iterator[Monomial]:
     """The products of dimensions, simple ones first."""
-    for degree in range(1, DEGREE + 1):
+    for degree in range(1, POWER + 1):
         yield from combinations_with_replacement(sorted(names), degree)
+    yield from combinations(sorted(names), DEGREE)
 
 
 def fit_one(value: int, product: int, names: Monomial) -> Size | None:

@@ -13,7 +13,15 @@ from functools import reduce
 from nanoloom.dynamic.dynamic_kernel import DynamicKernel, Shape, make_dynamic
 from nanoloom.dynamic.dynamic_refusal import NotDynamic, no_size
 from nanoloom.dynamic.floor_division import plain
-from nanoloom.dynamic.polynomial import DEGREE, Dims, Size, found, number, used_floors
+from nanoloom.dynamic.polynomial import (
+    DEGREE,
+    Dims,
+    Size,
+    beginning,
+    found,
+    number,
+    used_floors,
+)
 from nanoloom.interface.bounds import NO_BOUNDS, Bounds
 from nanoloom.ir import mlir
 from nanoloom.ir.mlir import ir
@@ -192,7 +200,9 @@ class Joining:
             if first.offset or first.stride:
                 raise NotDynamic("it reads a part of a constant that is made of sizes")
             return Place(Storage.SIZES, self.first_word(self.inside[first.index]))
-        offset = self.size([p.offset for p in places], "where a part begins")
+        offset = beginning([p.offset for p in places], self.samples)
+        if offset is None:
+            raise no_size("where a part begins", self.samples[0])
         if offset.number is None:
             first = replace(first, offset=0, word=self.word(offset))
         stride = self.size([abs(p.stride) for p in places], "how far a part moves")

@@ -14,14 +14,16 @@ from tests.vector.kernel_harness import shared_cache
 
 HEAD = '<ir_version: 10, opset_import: ["" : 20]>'
 CHANNELS = 4
-SIZES = ((23, 18), (16, 31))
+SIZES = ((23, 18, 13), (16, 31, 13))
+VOLUMES = ((5, 9, 13), (12, 6, 7))  # of three open sides
 EPSILON = float(np.finfo(np.float32).eps)
 
 
 def drawn(seed: int) -> str:
     """A block: a convolution, a pool, another convolution or none, an average.
 
-    One to three axes, of which two at most are sizes; each has pads of its own.
+    One to three axes, each with pads of its own.  Where the seed is odd, all are sizes;
+    otherwise the third one is 13.
     """
     random = np.random.default_rng(seed)
     rank = 1 + seed // 3 % 3
@@ -39,17 +41,20 @@ def drawn(seed: int) -> str:
     body = f"{first} {middle} {last[int(random.integers(0, 3))]}"
     weight = random.integers(-4, 5, CHANNELS * CHANNELS * 3**rank) / 4
     numbers = ", ".join(map(str, weight))
-    given, made = ["h", "w_", "13"][:rank], ["c_", "d_", "e_"][:rank]
+    third, batch = ("k_", "n") if seed % 2 else ("13", "1")
+    given, made = ["h", "w_", third][:rank], ["c_", "d_", "e_"][:rank]
     filters = ", ".join(["3"] * rank)
-    return f"""block (float[1, {CHANNELS}, {", ".join(given)}] x)
+    given = [batch if rank == 3 else "1", str(CHANNELS), *given]
+    return f"""block (float[{", ".join(given)}] x)
         => (float[a, b, {", ".join(made)}] y)
     <float[{CHANNELS}, {CHANNELS}, {filters}] w = {{{numbers}}}> {{ {body} }}"""
 
 
-# 102: a task reads one column of the product; 116, 137: a border is around it; 234: of
-# an end of rows that is computed from a size.
+# 15, 17: parts of volumes begin behind borders of planes.  102: a task reads one column
+# of the product; 116, 137: a border is around it; 234: of an end of rows that is
+# computed from a size.
 @pytest.mark.drawn(one_in=2)
-@pytest.mark.parametrize("seed", [*range(9), 102, 116, 137, 234])
+@pytest.mark.parametrize("seed", [*range(9), 15, 17, 102, 116, 137, 234])
 def test_pools(seed: int) -> None:
     """Whole numbers: sums are exact, and what divides them rounds a few times.
 
@@ -58,8 +63,9 @@ def test_pools(seed: int) -> None:
     model = onnx.parser.parse_model(f"{HEAD}\n{drawn(seed)}")
     program = nanoloom.compile(model, threads=1, cache=shared_cache(), exact_conv=True)
     rank, peer = 1 + seed // 3 % 3, session(model)
-    for sides in SIZES:
-        shape = (1, CHANNELS, *(*sides, 13)[:rank])
+    volumes = rank == 3 and bool(seed % 2)
+    for sides in VOLUMES if volumes else SIZES:
+        shape = (1 + volumes, CHANNELS, *sides[:rank])
         x = np.random.default_rng(seed).integers(-3, 4, shape).astype(np.float32)
         want = peer.run(None, {"x": x})[0]
         got = program({"x": x})["y"]
@@ -78,7 +84,7 @@ def test_rows_of_strides_have_room() -> None:
         y = GlobalAveragePool(p) }}"""
     model = onnx.parser.parse_model(f"{HEAD}\n{text}")
     program = nanoloom.compile(model, threads=1, cache=shared_cache())
-    for sides in SIZES:
+    for *sides, _ in SIZES:
         shape = (1, CHANNELS, *sides, 11)
         x = np.random.default_rng(1).integers(-3, 4, shape).astype(np.float32)
         want = np.asarray(ReferenceEvaluator(model).run(None, {"x": x})[0])
@@ -113,17 +119,18 @@ def test_a_range_of_floats() -> None:
     """As detectors make places of their cells."""
     model = onnx.parser.parse_model(f"{HEAD}\n{RANGES}")
     program = nanoloom.compile(model, threads=1, cache=shared_cache())
-    for height, width in SIZES:
+    for height, width, _ in SIZES:
         x = np.zeros((1, CHANNELS, height, width), np.float32)
         want = np.multiply.outer(np.arange(height - 3) + 0.5, np.arange(width))
         assert np.array_equal(program({"x": x})["y"], want)
     assert not program.open.reason
 
 
-@pytest.mark.parametrize("text", [RANGES, drawn(4)])
+@pytest.mark.parametrize("text", [RANGES, drawn(4), drawn(7)])
 def test_check_and_the_program_agree(text: str) -> None:
     model = onnx.parser.parse_model(f"{HEAD}\n{text}")
     program = nanoloom.compile(model, threads=1, cache=shared_cache())
-    height, width = SIZES[0]
-    program({"x": np.zeros((1, CHANNELS, height, width), np.float32)})
+    height, width, _ = SIZES[0]
+    third = (5,) * (text == drawn(7))
+    program({"x": np.zeros((1, CHANNELS, height, width, *third), np.float32)})
     assert dynamic_sizes(model, {}, shared_cache()).why == program.open.reason == ""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from itertools import combinations, product
 
+import numpy as np
 import onnx_ir
 import pytest
 from onnx import parser
 
 from nanoloom.dynamic.dynamic_refusal import NotDynamic
-from nanoloom.dynamic.polynomial import Dims, Size, found, number
+from nanoloom.dynamic.polynomial import Dims, Size, beginning, found, number
 from nanoloom.dynamic.recurrent_batch import require_steps
 from nanoloom.dynamic.samples import STEPS, samples_of, tried_samples
 
@@ -67,6 +68,27 @@ def test_sums_with_a_number_are_not_taken_for_others(shape: tuple[str, ...]) -> 
                 true = Size(terms)
                 size = found([true.of(sample) for sample in samples], samples)
                 assert size is None or size.of(many) == true.of(many), (true, size)
+
+
+MANY = {"n": 9, "h": 77, "w": 31, "d": 50}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_volumes(seed: int) -> None:
+    """With what lies around them, in a batch; and where a part begins behind that."""
+    random = np.random.default_rng(seed)
+    tried = tried_samples([("n", "h", "w", "d")], ("n", "h", "w", "d"))
+    (samples,) = (each for each in tried if each[0]["h"] > 200)
+    for _ in range(20):
+        a, b, c, times = (int(k) for k in random.integers(0, 4, 4))
+        elements, begins = list[int](), list[int]()
+        for s in (*samples, MANY):
+            h, w, d = s["h"] + 2 * a - 3, s["w"] + 2 * b, s["d"] + 2 * c
+            elements.append((1 + times) * s["n"] * h * w * d)
+            begins.append(16 * (((a + 1) * w + b) * d + c))
+        for numbers, search in ((elements, found), (begins, beginning)):
+            size = search(numbers[:-1], samples)
+            assert size is not None and size.of(MANY) == numbers[-1], (size, a, b, c)
 
 
 def test_samples() -> None:
