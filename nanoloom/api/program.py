@@ -103,8 +103,9 @@ class Program(CallableProgram, Explainable):
         self.roomed = OpenRooms(self.open)
 
     def _run(self, inputs: Mapping[str, object], into: Into) -> dict[str, Array]:
-        run = partial(self._numbers, into=into)
-        return self._texts.call(inputs, run) if self._has_texts else run(inputs)
+        if self._has_texts:
+            return self._texts.call(inputs, partial(self._numbers, into=into))
+        return self._numbers(inputs, into)
 
     def _numbers(self, inputs: Mapping[str, object], into: Into) -> dict[str, Array]:
         last = self._last

@@ -44,6 +44,7 @@ SOURCES = (
     "sizes",
     "program",
     "threads",
+    "pool",
     "control",
     "arena",
     "cpus",

@@ -33,6 +33,7 @@ RUNTIME_SOURCES = (
     "sizes",
     "arrays",
     "threads",
+    "pool",
     "arena",
     "cpus",
     "conversions",
@@ -144,12 +145,9 @@ def public_functions(
     return [Source.of_runtime(file, *defines) for file in files]
 
 
-def runtime_objects(
-    triple: str, cache: Cache, *, single_thread: bool = False, nice: int = 0
-) -> list[bytes]:
+def runtime_objects(triple: str, cache: Cache, *, nice: int = 0) -> list[bytes]:
     """The runtime that every binary holds, in the order of RUNTIME_SOURCES."""
-    defines = ("NANOLOOM_SINGLE_THREAD",) if single_thread else ()
-    sources = [Source.of_runtime(name, *defines) for name in RUNTIME_SOURCES]
+    sources = [Source.of_runtime(name) for name in RUNTIME_SOURCES]
     return compile_c(sources, triple=triple, cache=cache, nice=nice)
 
 

@@ -65,18 +65,18 @@ class Arena:
             HEADER_BYTES,
         )
         self.pointer = ctypes.addressof(self.call)
-        self._limits: Limits | None = None
+        self.limits: Limits | None = None  # of the last run
 
     def limit(self) -> None:
         """Have the next run end where the call that this thread is in does."""
         limits = current.limits
-        if limits is not self._limits:
-            self._limits = limits
+        if limits is not self.limits:
+            self.limits = limits
             self._memory.control = None if limits is None else limits.address
 
     def failure(self, status: int) -> Error:
         """Why the last run failed."""
-        if self._limits and (ended := self._limits.failure(status)) is not None:
+        if self.limits and (ended := self.limits.failure(status)) is not None:
             return ended
         index = ctypes.c_int64()
         found = self._entry.failed(self._table.program, self.address, index)

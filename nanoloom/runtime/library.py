@@ -21,6 +21,7 @@ from nanoloom.runtime.arena import Arena
 from nanoloom.runtime.arrays import address, empty_of
 from nanoloom.runtime.call_table import Table
 from nanoloom.runtime.given_arrays import point, wanted
+from nanoloom.runtime.limits import under_way
 from nanoloom.runtime.loading import Code, load
 from nanoloom.runtime.open_sizes import open_sizes
 from nanoloom.runtime.scattered_weights import ScatteredWeights
@@ -185,7 +186,8 @@ class Instance:
         if arena is not None and arena.member is not self._member:
             raise ValueError("the arena is another program's")
         used = arena or self._borrow()
-        used.limit()
+        if under_way or used.limits is not None:
+            used.limit()
         times = None if nanoseconds is None else self._times(nanoseconds)
         status = layout.NO_ARRAYS
         if (len(inputs), len(outputs)) == self._counts:
@@ -211,7 +213,8 @@ class Instance:
         if self.is_closed:
             return False
         used = self._borrow()
-        used.limit()
+        if under_way or used.limits is not None:
+            used.limit()
         used.objects[:] = [id(array) for array in (*inputs, *outputs)]
         status = self._run_arrays(used.pointer, None)
         ran = status != layout.NO_ARRAYS
@@ -229,7 +232,8 @@ class Instance:
         if self.is_closed:
             raise Error("the program is closed")
         used, count = self._borrow(), self._counts[0]
-        used.limit()
+        if under_way or used.limits is not None:
+            used.limit()
         used.inputs[:], used.outputs[:] = starts[:count], starts[count:]
         status = self._run_pointers(used.pointer, None)
         failure = used.failure(status) if status else None

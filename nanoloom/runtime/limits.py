@@ -107,6 +107,7 @@ class _Current(threading.local):
 
 
 current = _Current()
+under_way: list[Limits] = []  # of all threads: where there are none nobody asks
 
 
 @contextmanager
@@ -119,8 +120,10 @@ def limited(limits: Limits | None) -> Generator[None]:
         yield
         return
     before, current.limits = current.limits, limits
+    under_way.append(limits)
     try:
         limits.require()
         yield
     finally:
+        under_way.remove(limits)
         current.limits = before

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from nanoloom.ir.mlir import ir, memref, named, run_pipeline, sign
 from nanoloom.schedule.language import Prefetch
 from nanoloom.target.facts import Target
+from nanoloom.vector.balanced_tasks import balance_tasks
 from nanoloom.vector.body_indices import write_out_places
 from nanoloom.vector.conditions import (
     IN_PHASES,
@@ -136,6 +137,7 @@ PASSES = (
     Pass(note_vectors, (NO_COPIES,)),
     Pass(lambda w: fetch_panels(w.module, w.said.prefetches), (ON_BUFFERS,)),
     Pass(lambda w: skip_absent_rows(w.module), (ON_BUFFERS,)),
+    Pass(lambda w: balance_tasks(w.module), (ON_BUFFERS,)),
     Pass(note_phases, (RETURNS_NOTHING, NO_COPIES), (IN_PHASES,)),
     Pass(place_rooms, (IN_PHASES,), (OF_KNOWN_SIZE,)),
     Pass(

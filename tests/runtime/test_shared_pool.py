@@ -105,7 +105,7 @@ PUBLIC int grown(int first, int second)
 
 @pytest.fixture(scope="module")
 def sharing(tmp_path_factory: pytest.TempPathFactory, cache: Cache) -> ctypes.CDLL:
-    pool = [Source.of_runtime(x) for x in ("threads", "control")]
+    pool = [Source.of_runtime(x) for x in ("threads", "pool", "control")]
     sources = [*pool, Source("sharing", SHARING)]
     objects = compile_c(sources, triple=TRIPLE, cache=cache)
     output = tmp_path_factory.mktemp("sharing") / "sharing.so"

@@ -15,7 +15,7 @@ from tests.runtime.native import TRIPLE, c_library
 
 HERE = Path(__file__).parent
 THREADS = (1, 2, 3, 7)
-POOL = ("threads", "control")  # of the runtime's files
+POOL = ("threads", "pool", "control")  # of the runtime's files
 
 
 @pytest.fixture(scope="module")
@@ -53,37 +53,20 @@ def test_forked_children_get_threads_of_their_own(
     assert pool.stress_fork(threads, 8) == 0
 
 
-def test_single_thread_build_needs_no_pthread(tmp_path: Path, cache: Cache) -> None:
-    sources = [
-        Source.of_runtime("threads", "NANOLOOM_SINGLE_THREAD"),
-        Source(
-            "caller",
-            """
-            #include "threads.h"
-            __attribute__((visibility("default"))) int64_t count(void);
-            static void add(void *sum, int64_t begin, int64_t end)
-            {
-                for (; begin < end; begin++)
-                    *(int64_t *)sum += begin;
-            }
-            int64_t count(void)
-            {
-                int64_t sum = 0;
-                struct nanoloom_pool *pool = nanoloom_pool_create(4);
-                struct nanoloom_member member = {pool, 4};
-                nanoloom_pool_run(&member, add, &sum, 101);
-                nanoloom_pool_destroy(pool);
-                return sum;
-            }""",
-        ),
-    ]
+@pytest.mark.parametrize("threads", THREADS)
+def test_children_are_known_where_no_page_can_be_cleared(
+    threads: int, tmp_path: Path, cache: Cache
+) -> None:
+    """A system that does not know the advice is asked for the process's number."""
+    stub = "int madvise(void *, unsigned long, int);\n"
+    stub += "int madvise(void *p, unsigned long n, int a)\n"
+    stub += "{ (void)p, (void)n, (void)a; return -1; }"
+    stress = Source("pool_stress", (HERE / "pool_stress.c").read_text("utf-8"))
+    sources = [*map(Source.of_runtime, POOL), stress, Source("refusing", stub)]
     objects = compile_c(sources, triple=TRIPLE, cache=cache)
-    assert b"pthread_create" not in objects[0]
-    output = tmp_path / "single.so"
-    link_shared(objects, output, exports=["count"], cache=cache)
-    library = ctypes.CDLL(str(output))
-    library.count.restype = ctypes.c_int64
-    assert library.count() == 5050
+    output = tmp_path / "refusing.so"
+    link_shared(objects, output, exports=["stress_fork"], cache=cache)
+    assert ctypes.CDLL(str(output)).stress_fork(threads, 8) == 0
 
 
 APART = """

@@ -160,8 +160,11 @@ def loop_sizes(
         if panels * prod(shape.extents[d] for d in others) == 1:
             work = prod(shape.extents)
             most = min(most, rows_of_one_panel(shape.extents[row], work))
-        block = row_block(shape.extents[row], rows, most)
-        outer[row] = 0 if block >= shape.extents[row] else block
+        if root.axes[row].is_sample:  # tasks are alike as they run (balanced_tasks.py)
+            outer[row] = -(-most // rows) * rows
+        else:
+            block = row_block(shape.extents[row], rows, most)
+            outer[row] = 0 if block >= shape.extents[row] else block
         inner[row] = rows
     own = root == last
     return shape.sizes(outer, own=own), shape.sizes(inner, own=own)

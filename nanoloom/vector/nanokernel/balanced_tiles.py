@@ -10,6 +10,7 @@ and for the panel, which it reads as the others do.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from nanoloom.ir.access import add, constant_of, index, multiply
 from nanoloom.ir.linalg_query import Op
@@ -17,6 +18,17 @@ from nanoloom.ir.mlir import affine, arith, ir, scf
 from nanoloom.vector.nanokernel.tile.operand_reuse import tile_loops
 
 BEGIN = "nanoloom.begin"  # of the number of rows in front of a tile
+
+
+@dataclass(frozen=True)
+class Span:
+    """A loop's variable `place` that goes from 0 to an end by a step, in its body."""
+
+    loop: ir.Operation
+    body: ir.Block
+    place: ir.Value
+    end: ir.Value
+    step: int
 
 
 def balance_tiles(op: Op, rows: int) -> bool:
@@ -28,25 +40,25 @@ def balance_tiles(op: Op, rows: int) -> bool:
     for loop in tile_loops(op, open_ends=True):
         _, end, step = list(loop.operation.operands)[:3]
         if constant_of(end) is None and constant_of(step) == rows:
-            counts = list(counts_of(loop, rows))
+            here = Span(loop.operation, loop.body, loop.induction_variable, end, rows)
+            counts = list(counts_of(here))
             if counts:
-                in_balanced_steps(loop, rows, counts)
+                in_balanced_steps(here, counts)
                 found = True
     return found
 
 
-def counts_of(loop: scf.ForOp, rows: int) -> Iterator[ir.Operation]:
-    """The numbers of rows of a loop's tiles: min(end - row, rows)."""
-    end = composed(list(loop.operation.operands)[1])
-    wanted = {**end, loop.induction_variable: -1}
-    for use in loop.induction_variable.uses:
+def counts_of(span: Span) -> Iterator[ir.Operation]:
+    """The numbers of rows of a loop's tiles: min(end - row, step)."""
+    wanted = {**composed(span.end), span.place: -1}
+    for use in span.place.uses:
         op = use.owner.operation
         if op.name != "affine.min":
             continue
         results = list(ir.AffineMapAttr(op.attributes["map"]).value.results)
         limits = [x.value for x in results if isinstance(x, ir.AffineConstantExpr)]
         left = [x for x in results if not isinstance(x, ir.AffineConstantExpr)]
-        if limits == [rows] and [of_values(x, op) for x in left] == [wanted]:
+        if limits == [span.step] and [of_values(x, op) for x in left] == [wanted]:
             yield op
 
 
@@ -86,25 +98,36 @@ def of_values(expr: ir.AffineExpr, op: ir.Operation) -> Factors:
             return {}
 
 
-def in_balanced_steps(loop: scf.ForOp, rows: int, counts: list[ir.Operation]) -> None:
-    """The first tiles have a row more than the others, where it does not come out."""
-    _, end, step = list(loop.operation.operands)[:3]
-    with ir.InsertionPoint(loop), loop.operation.location:
-        tiles = arith.maxui(arith.ceildivui(end, step), index(1))
-        least, more = arith.divui(end, tiles), arith.remui(end, tiles)
-    with ir.InsertionPoint.at_block_begin(loop.body), loop.operation.location:
-        place = arith.divui(loop.induction_variable, step)
-        begin = add(multiply(place, least), arith.minui(place, more))
+def in_balanced_steps(span: Span, counts: list[ir.Operation], unit: int = 1) -> None:
+    """The first tiles have a row more than the others, where it does not come out.
+
+    unit: so many rows stay together, but the last ones; it divides the step.
+    """
+    size = index
+    with ir.InsertionPoint(span.loop), span.loop.location:
+        tiles = arith.maxui(arith.ceildivui(span.end, size(span.step)), size(1))
+        units = span.end if unit == 1 else arith.ceildivui(span.end, size(unit))
+        least, more = arith.divui(units, tiles), arith.remui(units, tiles)
+    with ir.InsertionPoint.at_block_begin(span.body), span.loop.location:
+        place = arith.divui(span.place, size(span.step))
+        before = add(multiply(place, least), arith.minui(place, more))
+        begin = multiply(before, size(unit))
         larger = arith.cmpi(arith.CmpIPredicate.ult, place, more)
-        here = arith.select(larger, add(least, index(1)), least)
+        here = multiply(arith.select(larger, add(least, size(1)), least), size(unit))
         # What temporaries take is read off a minimum.
-        limits = [ir.AffineSymbolExpr.get(0), ir.AffineConstantExpr.get(rows)]
-        count = affine.AffineMinOp(ir.AffineMap.get(0, 1, limits), [here]).result
+        rows, limit = ir.AffineSymbolExpr.get(0), ir.AffineConstantExpr.get(span.step)
+        limits = [rows, limit]
+        operands = [here]
+        if unit > 1:
+            limits.append(ir.AffineSymbolExpr.get(1))
+            operands.append(arith.subi(span.end, begin))
+        minimum = ir.AffineMap.get(0, len(operands), limits)
+        count = affine.AffineMinOp(minimum, operands).result
     begin.owner.operation.attributes[BEGIN] = ir.UnitAttr.get()
     for each in counts:  # left behind: a script may hold them
         each.results[0].replace_all_uses_with(count)
     kept = [place.owner.operation, *counts]
-    loop.induction_variable.replace_all_uses_except(begin, kept)
+    span.place.replace_all_uses_except(begin, kept)
 
 
 def first_row(loop: scf.ForOp) -> ir.Value:

@@ -28,14 +28,16 @@ layer (float[rows, {DEPTH}] x) => (float[rows, {COLUMNS}] y)
 
 
 def test_a_tile_begins_behind_the_rows_of_those_before(tmp_path: Path) -> None:
-    """The rows are divided by the tiles; the first ones have what is left over."""
+    """A task's rows are divided by its tiles; the first ones have what is left over."""
     options = CompileOptions(by_name("x86-64-v4"))
     _, text = vectorized(product(options, Cache(tmp_path), 300), options)
     check_text(
         text,
         """
+    CHECK: scf.for
+    CHECK: [[N:%.*]] = affine.min
     CHECK: [[TILES:%.*]] = arith.maxui
-    CHECK: [[LEAST:%.*]] = arith.divui [[N:%.*]], [[TILES]]
+    CHECK: [[LEAST:%.*]] = arith.divui [[N]], [[TILES]]
     CHECK: [[MORE:%.*]] = arith.remui [[N]], [[TILES]]
     CHECK: scf.for [[ROW:%.*]] = %c0{{.*}} to [[N]] step %c6
     CHECK: [[PLACE:%.*]] = arith.divui [[ROW]], %c6
@@ -43,7 +45,8 @@ def test_a_tile_begins_behind_the_rows_of_those_before(tmp_path: Path) -> None:
     CHECK: [[EXTRA:%.*]] = arith.minui [[PLACE]], [[MORE]]
     CHECK: [[BEGIN:%.*]] = arith.addi [[ALL]], [[EXTRA]]
     CHECK: [[ROWS:%.*]] = affine.min
-    CHECK: memref.subview {{.*}}[[[BEGIN]], 0] [[[ROWS]], 37]
+    CHECK: [[HERE:%.*]] = affine.apply {{.*}}[[BEGIN]]
+    CHECK: memref.subview {{.*}}[[[HERE]], 0] [[[ROWS]], 37]
     """,
     )
 
