@@ -32,14 +32,14 @@ def timed(
     begins: list[float] = []
     wholes: list[float] = []
     variant(arrays)  # pages are there, threads are awake
-    first = time.perf_counter()
+    row, first = np.zeros(count, np.int64), time.perf_counter()
     while len(rows) < (runs or LEAST_RUNS) or (
         runs is None and time.perf_counter() - first < SECONDS
     ):
-        row, began = np.zeros(count, np.int64), time.perf_counter()
+        began = time.perf_counter()
         variant(arrays, nanoseconds=row)
         wholes.append(time.perf_counter() - began)
-        rows.append(row)
+        rows.append(row.copy())
         begins.append(began - first)
     table = np.array(rows).reshape(len(rows), count)
     return Timed(table, tuple(begins), float(np.median(wholes)))

@@ -27,6 +27,7 @@ from nanoloom.runtime.open_sizes import open_sizes
 from nanoloom.runtime.scattered_weights import ScatteredWeights
 from nanoloom.runtime.shared_pool import Member
 
+FEW = 4096  # bytes of an output that may begin anywhere
 Wanted = tuple[np.dtype, tuple[int, ...], str]  # of an array; the name for messages
 Parameters: TypeAlias = np.ndarray | ScatteredWeights | None  # None: in the library
 
@@ -102,8 +103,12 @@ class Library:
         return bool(self.open) and any(not check.what for check in checks)
 
     def new_outputs(self) -> list[np.ndarray]:
-        """Arrays for `Instance.run` to write, each beginning with a line of cache."""
-        return [empty_of(shape, dtype, size) for shape, dtype, size in self._kinds]
+        """Arrays for `Instance.run` to write; large ones begin with a line of cache:
+        of small ones the few stores into two lines cost less than that."""
+        return [
+            np.empty(shape, dtype) if size <= FEW else empty_of(shape, dtype, size)
+            for shape, dtype, size in self._kinds
+        ]
 
     def create(
         self, threads: int | Instance, parameters: Parameters = None
@@ -148,6 +153,7 @@ class Instance:
         self._member, self.threads = member, member.threads if member else 1
         self.workspace_bytes = int(entry.workspace_bytes(table.program, self.threads))
         self._arenas_made = 0
+        self._timed: tuple[np.ndarray | None, int] = None, 0
 
     @property
     def arena_bytes(self) -> int:
@@ -185,9 +191,7 @@ class Instance:
             raise Error("the program is closed")
         if arena is not None and arena.member is not self._member:
             raise ValueError("the arena is another program's")
-        used = arena or self._borrow()
-        if under_way or used.limits is not None:
-            used.limit()
+        used = self._borrow(arena)
         times = None if nanoseconds is None else self._times(nanoseconds)
         status = layout.NO_ARRAYS
         if (len(inputs), len(outputs)) == self._counts:
@@ -213,8 +217,6 @@ class Instance:
         if self.is_closed:
             return False
         used = self._borrow()
-        if under_way or used.limits is not None:
-            used.limit()
         used.objects[:] = [id(array) for array in (*inputs, *outputs)]
         status = self._run_arrays(used.pointer, None)
         ran = status != layout.NO_ARRAYS
@@ -232,8 +234,6 @@ class Instance:
         if self.is_closed:
             raise Error("the program is closed")
         used, count = self._borrow(), self._counts[0]
-        if under_way or used.limits is not None:
-            used.limit()
         used.inputs[:], used.outputs[:] = starts[:count], starts[count:]
         status = self._run_pointers(used.pointer, None)
         failure = used.failure(status) if status else None
@@ -267,19 +267,25 @@ class Instance:
             self.close()
             self._code.release()
 
-    def _borrow(self) -> Arena:
+    def _borrow(self, given: Arena | None = None) -> Arena:
+        """That one, or one of an earlier run, with the limits of the next."""
         try:
-            return self._arenas.pop()
+            used = given or self._arenas.pop()
         except IndexError:
             self._arenas_made += 1
-            return self.arena()
+            used = self.arena()
+        if under_way or used.limits is not None:
+            used.limit()
+        return used
 
     def _times(self, array: np.ndarray) -> int:
-        count = len(self.library.steps)
-        right = array.dtype == np.int64 and array.shape == (count,)
-        if not right or not array.flags.c_contiguous or not array.flags.writeable:
-            raise ValueError(f"nanoseconds must be int64[{count}]")
-        return address(array)
+        if array is not self._timed[0]:  # profiles give the same one again and again
+            count, flags = len(self.library.steps), array.flags
+            right = array.dtype == np.int64 and array.shape == (count,)
+            if not right or not flags.c_contiguous or not flags.writeable:
+                raise ValueError(f"nanoseconds must be int64[{count}]")
+            self._timed = array, address(array)
+        return self._timed[1]
 
 
 def _tensor(row: layout.Tensor) -> Tensor:
