@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from math import prod
 from pathlib import Path
-from typing import TypeAlias
 from weakref import WeakSet
 
 import numpy as np
@@ -24,12 +23,12 @@ from nanoloom.runtime.given_arrays import point, wanted
 from nanoloom.runtime.limits import under_way
 from nanoloom.runtime.loading import Code, load
 from nanoloom.runtime.open_sizes import open_sizes
+from nanoloom.runtime.parameters import Parameters, parameter_address
 from nanoloom.runtime.scattered_weights import ScatteredWeights
 from nanoloom.runtime.shared_pool import Member
 
 FEW = 4096  # bytes of an output that may begin anywhere
 Wanted = tuple[np.dtype, tuple[int, ...], str]  # of an array; the name for messages
-Parameters: TypeAlias = np.ndarray | ScatteredWeights | None  # None: in the library
 
 
 class Library:
@@ -143,7 +142,8 @@ class Instance:
         self._inputs, self._outputs = wanted(library.inputs), wanted(library.outputs)
         self._counts = len(self._inputs), len(self._outputs)
         self.library, self.parameters = library, parameters  # read in place: kept
-        self._parameter_address = _parameter_address(library, parameters)
+        own = library.parameter_bytes, library.inner_parameters
+        self._parameter_address = parameter_address(*own, parameters)
         if table.program.contents.needs_tiles and entry.request_tiles():
             said, where = "the system grants no AMX tile registers", str(library.path)
             raise Error(said, where=where)
@@ -291,20 +291,3 @@ class Instance:
 def _tensor(row: layout.Tensor) -> Tensor:
     shape = tuple(row.shape[axis] for axis in range(row.rank))
     return Tensor(row.name.decode(), Element(row.element), shape)
-
-
-def _parameter_address(library: Library, parameters: Parameters) -> int | None:
-    if parameters is None:
-        if library.parameter_bytes and not library.inner_parameters:
-            raise ValueError("the library needs its parameters")
-        return library.inner_parameters
-    if isinstance(parameters, ScatteredWeights):
-        return None
-    if parameters.nbytes != library.parameter_bytes:
-        raise ValueError(
-            f"{parameters.nbytes} bytes of parameters, not {library.parameter_bytes}"
-        )
-    start = address(parameters)
-    if not parameters.flags.c_contiguous or start % 64:
-        raise ValueError("parameters must be contiguous and 64-byte aligned")
-    return start
