@@ -18,7 +18,6 @@ from nanoloom.vector.value_cache import ValueCache
 from nanoloom.vector.widths import filler, is_scalable, vector_type
 
 LANEWISE = ("arith.", "math.")
-NOT_LANEWISE = ("arith.constant",)
 FLOATS = {"arith.mulf", "arith.addf", "linalg.yield"}
 INTEGERS = {"arith.muli", "arith.addi", *WIDENING}
 TRANSPARENT = ("arith.index_cast", "arith.index_castui")

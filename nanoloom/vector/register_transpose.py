@@ -20,7 +20,7 @@ from nanoloom.nest.extent import Lanes
 from nanoloom.target.instructions.aarch64 import EXCHANGES
 from nanoloom.vector.addresses import address, ahead, bytes_of, distance
 from nanoloom.vector.nanokernel.instructions import emit
-from nanoloom.vector.tile_loops import moved
+from nanoloom.vector.tile_points import with_value
 from nanoloom.vector.widths import filled, vector_type, with_element
 
 PIECE = 64  # bits that are gathered
@@ -90,9 +90,9 @@ class BlockTranspose:
 
     def load(self, row: int, column: int, count: int) -> ir.Value:
         """Neighbours in a row."""
-        here = moved(self.ivs, self.dim, add(self.ivs[self.dim], index(row)))
+        here = with_value(self.ivs, self.dim, add(self.ivs[self.dim], index(row)))
         along = add(self.ivs[self.turning], index(column))
-        at = self.operand.indices(moved(here, self.turning, along))
+        at = self.operand.indices(with_value(here, self.turning, along))
         kind = ir.VectorType.get([count], self.operand.element)
         made = vector.load(kind, self.operand.buffer, at)
         turned = with_element(kind, self.kind)
@@ -104,7 +104,7 @@ class BlockTranspose:
         """The same by a gather, nothing where the mask has none."""
         buffer, (here, mask) = self.operand.buffer, (self.ivs, self.masks[q])
         along = add(here[self.turning], index(group * self.size))
-        at = self.operand.indices(moved(here, self.turning, along))
+        at = self.operand.indices(with_value(here, self.turning, along))
         lanes = Lanes(self.lanes.count // self.size, scalable=True)
         i64 = ir.IntegerType.get_signless(PIECE)
         kind, byte = vector_type(lanes, i64), ir.IntegerType.get_signless(8)

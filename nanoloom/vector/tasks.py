@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from nanoloom.ir.access import add, as_index, index, multiply
 from nanoloom.ir.linalg_query import input_count, is_generic
-from nanoloom.ir.mlir import arith, func, ir, named, scf, sign
+from nanoloom.ir.mlir import arith, func, ir, run_pipeline, scf, sign
 
 PURE = (
     "arith.",
@@ -34,6 +34,7 @@ PURE = (
 )
 
 
+SEQUENTIAL = ("func.func(scf-forall-to-for)",)  # loops within a task
 COUNTED = -1  # tasks that depend on sizes: a function of the kernel counts them
 TASKS = "_tasks"  # behind the name of a phase: that function's
 DYNAMIC = ir.ShapedType.get_dynamic_size()
@@ -54,8 +55,7 @@ def split_into_phases(module: ir.Module) -> list[tuple[str, int]]:
         and not is_shape(op)
     ]
     if not loops or others:
-        for loop in reversed(named(module, "scf.forall")):
-            sequential(loop)
+        run_pipeline(module, SEQUENTIAL, verify=False)
         add_bounds(kernel)
         kernel.operation.attributes["sym_name"] = ir.StringAttr.get("kernel_0")
         return [("kernel_0", 1)]
@@ -64,6 +64,7 @@ def split_into_phases(module: ir.Module) -> list[tuple[str, int]]:
         name = f"kernel_{number}"
         phases.append((name, only_phase(module, kernel, number, name)))
     kernel.operation.erase()
+    run_pipeline(module, SEQUENTIAL, verify=False)
     return phases
 
 
@@ -112,8 +113,6 @@ def only_phase(module: ir.Module, kernel: ir.OpView, number: int, name: str) -> 
             scf.YieldOp([])
         move_body(loop, tasks, ivs)
     loop.operation.erase()
-    for inner in reversed(named(phase, "scf.forall")):
-        sequential(inner)
     known = [count for count in counts if isinstance(count, int)]
     if len(known) == len(counts):
         return prod(known)
@@ -199,23 +198,6 @@ def move_body(loop: ir.OpView, target: scf.ForOp, ivs: list[ir.Value]) -> None:
     for op in list(block.operations):
         if op.operation.name != "scf.forall.in_parallel":
             op.operation.move_before(end.operation)
-
-
-def sequential(loop: ir.OpView) -> None:
-    """A forall as plain loops."""
-    ivs: list[ir.Value] = []
-    place = ir.InsertionPoint(loop)
-    inner: scf.ForOp | None = None
-    for lower, upper, step in zip(*bounds_of(loop), strict=True):
-        with place, loop.operation.location:
-            inner = scf.ForOp(as_index(lower), as_index(upper), as_index(step))
-        with ir.InsertionPoint(inner.body), loop.operation.location:
-            end = scf.YieldOp([])
-        ivs.append(inner.induction_variable)
-        place = ir.InsertionPoint(end)
-    assert inner is not None
-    move_body(loop, inner, ivs)
-    loop.operation.erase()
 
 
 __all__ = ["split_into_phases"]

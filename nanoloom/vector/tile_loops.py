@@ -31,6 +31,7 @@ from nanoloom.vector.masked_iterations import (
     under_masks,
 )
 from nanoloom.vector.software_pipelining import stream
+from nanoloom.vector.tile_points import with_value
 from nanoloom.vector.widths import elements
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def blocks(loops: Loops, dim: int, ivs: Sequence[ir.Value], inner: Emit) -> None
     if not rests and count > 1:
         stepped(dim, ivs, (whole, end), 1, some(1))
     for rest in rests:
-        here = moved(ivs, dim, whole)
+        here = with_value(ivs, dim, whole)
         for_rest(rest, rests, (whole, end), partial(some(rest), here))
     if inside is not None:
         stepped(dim, ivs, (end, extent), 1, some(1))
@@ -86,11 +87,11 @@ def with_ends(
         return False
     some = partial(of_points, loops, dim, inner)
     for at in made.prologue:
-        some(min(count, extent - at))(moved(ivs, dim, index(at)))
+        some(min(count, extent - at))(with_value(ivs, dim, index(at)))
     first, last = index(made.steady.start), index(made.steady.stop)
     tiles(loops, dim, ivs, (first, last), count, some(count))
     for at in made.epilogue:
-        some(min(count, extent - at))(moved(ivs, dim, index(at)))
+        some(min(count, extent - at))(with_value(ivs, dim, index(at)))
     return True
 
 
@@ -114,7 +115,7 @@ def strips(loops: Loops, ivs: Sequence[ir.Value], inner: Emit) -> None:
     tiles(loops, dim, ivs, (index(0), many), block, lambda at: inner(loops, at))
     rests = left_of(extent, block) if isinstance(block, int) else ()
     for rest in rests:
-        here = moved(ivs, dim, many)
+        here = with_value(ivs, dim, many)
         for_rest(rest, rests, (many, extent), partial(left, loops, rest, here, inner))
     if rests:
         return
@@ -127,7 +128,7 @@ def strips(loops: Loops, ivs: Sequence[ir.Value], inner: Emit) -> None:
 
     def partly() -> None:
         mask = rest_lanes(lanes, arith.subi(extent, whole))
-        inner(replace(one, masks={0: mask}), moved(ivs, dim, whole))
+        inner(replace(one, masks={0: mask}), with_value(ivs, dim, whole))
 
     emit_branch(arith.cmpi(arith.CmpIPredicate.slt, whole, extent), partly)
 
@@ -138,7 +139,7 @@ def masking(loops: Loops, ivs: Sequence[ir.Value], inner: Emit) -> None:
 
     def one(at: ir.Value, masks: Masks, values: list[ir.Value]) -> list[ir.Value]:
         by_number = dict(enumerate(masks))
-        inner(replace(loops, masks=by_number), moved(ivs, dim, at))
+        inner(replace(loops, masks=by_number), with_value(ivs, dim, at))
         return values
 
     if loops.formed == VECTOR_LENGTH:
@@ -207,11 +208,6 @@ def side_by_side(loops: Loops, vectors: int) -> Loops:
     return replace(loops, jam={**loops.jam, loops.dim: vectors})
 
 
-def moved(ivs: Sequence[ir.Value], dim: int, to: ir.Value) -> list[ir.Value]:
-    """The loop variables at another place of one dimension."""
-    return [to if d == dim else iv for d, iv in enumerate(ivs)]
-
-
 def tiles(
     loops: Loops,
     dim: int,
@@ -224,7 +220,7 @@ def tiles(
     if dim not in loops.ahead or is_same(*bounds):
         stepped(dim, ivs, bounds, by, inner)
     elif isinstance(by, int) and is_next(*bounds, by):
-        inner(moved(ivs, dim, bounds[0]))
+        inner(with_value(ivs, dim, bounds[0]))
     else:
         stream(loops, dim, ivs, bounds, by)
 
@@ -240,6 +236,6 @@ def stepped(
     if is_same(*bounds):
         return
     if isinstance(by, int) and is_next(*bounds, by):
-        inner(moved(ivs, dim, bounds[0]))
+        inner(with_value(ivs, dim, bounds[0]))
         return
-    emit_loop(bounds, by, [], lambda at, _: inner(moved(ivs, dim, at)))
+    emit_loop(bounds, by, [], lambda at, _: inner(with_value(ivs, dim, at)))

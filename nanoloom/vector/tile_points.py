@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from nanoloom.ir.mlir import ir
@@ -23,7 +23,12 @@ class Point:
 
     def moved(self, dim: int, to: ir.Value) -> Point:
         """The same at another place of one dimension."""
-        return replace(self, ivs=(*self.ivs[:dim], to, *self.ivs[dim + 1 :]))
+        return replace(self, ivs=tuple(with_value(self.ivs, dim, to)))
+
+
+def with_value(ivs: Sequence[ir.Value], dim: int, value: ir.Value) -> list[ir.Value]:
+    """The loop variables with one of them at a value."""
+    return [*ivs[:dim], value, *ivs[dim + 1 :]]
 
 
 # What stands inside the loops of sums: the next values of some points' results.

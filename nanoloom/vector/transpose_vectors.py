@@ -27,7 +27,8 @@ from nanoloom.nest.extent import ONE, Lanes
 from nanoloom.vector.extent_values import possible_values
 from nanoloom.vector.extents import is_same, rounded_down
 from nanoloom.vector.register_transpose import PIECE, BlockTranspose
-from nanoloom.vector.tile_loops import moved, stepped, strips
+from nanoloom.vector.tile_loops import stepped, strips
+from nanoloom.vector.tile_points import with_value
 
 if TYPE_CHECKING:
     from nanoloom.vector.vectorize_loops import Loops
@@ -143,11 +144,11 @@ def covered(
     last = difference(end, index(size))
     number, known = constant_of(begin), constant_of(end)
     if number is not None and known is not None and 0 < known - number <= size:
-        inner(moved(ivs, dim, last))
+        inner(with_value(ivs, dim, last))
         return
 
     def block(here: Sequence[ir.Value]) -> None:
-        inner(moved(here, dim, arith.minsi(here[dim], last)))
+        inner(with_value(here, dim, arith.minsi(here[dim], last)))
 
     overlaps = any(extent % size for extent in possible_values(end))
     stepped(dim, ivs, bounds, size, block if overlaps else inner)
@@ -213,6 +214,6 @@ def square(loops: Loops, turning: int, count: int, ivs: Sequence[ir.Value]) -> N
         for n, size in across(loops).items()
     }  # fmt: skip
     for row in range(count):
-        here = moved(ivs, turning, add(ivs[turning], index(row)))
+        here = with_value(ivs, turning, add(ivs[turning], index(row)))
         known = {number: made[row] for number, made in columns.items()}
         loops.tile(here, known)

@@ -29,9 +29,9 @@ from nanoloom.vector.nanokernel import k_groups
 from nanoloom.vector.nanokernel.fma import vector_kind
 from nanoloom.vector.nanokernel.instructions import instruction, word_of
 from nanoloom.vector.nanokernel.operands.packed_panel import PackedPanel
-from nanoloom.vector.nanokernel.reduction_loops import with_value
 from nanoloom.vector.nanokernel.tile.instruction_order import in_order
 from nanoloom.vector.nanokernel.tile.tile import Tile
+from nanoloom.vector.tile_points import with_value
 from nanoloom.vector.widths import filled
 from nanoloom.weights.panels import WORD
 

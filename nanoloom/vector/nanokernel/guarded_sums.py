@@ -23,7 +23,7 @@ from typing import TypeAlias
 from nanoloom.ir.access import add, as_index, constant_of, index, multiply
 from nanoloom.ir.mlir import arith, ir
 from nanoloom.nest.guard import MOST_ENDS, Guard, Partition
-from nanoloom.vector.emit_loops import emit_branch
+from nanoloom.vector.emit_loops import emit_branch, emit_loop
 from nanoloom.vector.guard import Bounds, Ends, GuardedDim
 from nanoloom.vector.index_multiples import multiple
 from nanoloom.vector.nanokernel.fma import vector_kind
@@ -32,8 +32,8 @@ from nanoloom.vector.nanokernel.operands.guarded_lhs import (
     GuardedLhs,
     GuardedRead,
 )
-from nanoloom.vector.nanokernel.reduction_loops import counted, with_value
 from nanoloom.vector.nanokernel.tile.tile import Tile
+from nanoloom.vector.tile_points import with_value
 from nanoloom.vector.widths import filled
 
 Values: TypeAlias = list[ir.Value]
@@ -96,9 +96,9 @@ def fill_sums(
         def inside(place: ir.Value, now: Values) -> Values:
             return through(inner, with_value(ivs, dim, place), now)
 
-        sums = counted(begin, 1, sums, outside)
-        sums = counted(end, 1, sums, inside, begin=begin)
-        return counted(extent, 1, sums, outside, begin=end)
+        sums = emit_loop((0, begin), 1, sums, outside)
+        sums = emit_loop((begin, end), 1, sums, inside)
+        return emit_loop((end, extent), 1, sums, outside)
 
     zero = filled(kind, 0)
     start = tile.ivs(index(0), index(0))

@@ -28,10 +28,10 @@ from nanoloom.vector.nanokernel.reduction_loops import (
     NO_LIMITS,
     nest,
     unrolled,
-    with_value,
 )
 from nanoloom.vector.nanokernel.tile.instruction_order import in_order
 from nanoloom.vector.nanokernel.tile.tile import Tile, place_of, read_vector, zero_of
+from nanoloom.vector.tile_points import with_value
 from nanoloom.vector.widths import filled
 
 

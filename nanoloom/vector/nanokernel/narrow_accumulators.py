@@ -15,15 +15,15 @@ from math import prod
 
 from nanoloom.ir.access import add, index
 from nanoloom.ir.mlir import arith, ir, vector
+from nanoloom.vector.emit_loops import emit_loop
 from nanoloom.vector.nanokernel.reduction_loops import (
     Innermost,
     Step,
-    counted,
     nest,
     unrolled,
-    with_value,
 )
 from nanoloom.vector.nanokernel.tile.tile import Tile
+from nanoloom.vector.tile_points import with_value
 from nanoloom.vector.widths import filled
 
 Sums = list[ir.Value]
@@ -68,7 +68,7 @@ class NarrowSums:
 
         if extent == 1:
             return inside(index(0), sums)
-        return counted(extent, 1, sums, inside)
+        return emit_loop((0, extent), 1, sums, inside)
 
     def steps(self, dims: list[int]) -> int:
         """Of a sum over these dimensions, the last one's in groups."""
@@ -97,7 +97,7 @@ class NarrowSums:
                 made = self.rest(with_value(ivs, dim, index(whole)), made)
             return self.added(now, made)
 
-        sums = counted(end, many, sums, lambda at, now: part(at, now, many))
+        sums = emit_loop((0, end), many, sums, lambda at, now: part(at, now, many))
         left = whole - end
         return part(index(end), sums, left) if left or rest else sums
 

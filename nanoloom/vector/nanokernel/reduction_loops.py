@@ -9,6 +9,7 @@ from nanoloom.ir.mlir import arith, ir
 from nanoloom.vector.emit_loops import emit_loop
 from nanoloom.vector.guard import Bounds
 from nanoloom.vector.nanokernel.tile.tile import Tile
+from nanoloom.vector.tile_points import with_value
 
 # A step of the sums at loop variables; the loop of a dimension's steps: its extent,
 # steps of a round, the dimension, loop variables, sums, what a step does.
@@ -48,7 +49,7 @@ def nest(
 
     if dim in limits:
         begin, end = limits[dim]
-        return counted(end, 1, sums, inside, begin=begin)
+        return emit_loop((begin, end), 1, sums, inside)
     if not inner:
         return innermost(extent, tile.plan.unroll, dim, ivs, sums, step)
     if extent == 1:
@@ -59,7 +60,7 @@ def nest(
         for number in range(extent):
             sums = inside(index(number), sums)
         return sums
-    return counted(extent, 1, sums, inside)
+    return emit_loop((0, extent), 1, sums, inside)
 
 
 def unrolled(
@@ -82,27 +83,11 @@ def unrolled(
 
     if isinstance(extent, ir.Value):
         whole_rounds = multiply(arith.divui(extent, index(steps)), index(steps))
-        sums = counted(whole_rounds, steps, sums, rounds)
-        return counted(extent, 1, sums, one, begin=whole_rounds)
+        sums = emit_loop((0, whole_rounds), steps, sums, rounds)
+        return emit_loop((whole_rounds, extent), 1, sums, one)
     whole = extent // steps * steps if extent > steps else 0
     if whole:
-        sums = counted(whole, steps, sums, rounds)
+        sums = emit_loop((0, whole), steps, sums, rounds)
     for place in range(whole, extent):
         sums = one(index(place), sums)
     return sums
-
-
-def counted(
-    extent: Extent,
-    steps: int,
-    sums: list[ir.Value],
-    inside: Callable[[ir.Value, list[ir.Value]], list[ir.Value]],
-    begin: Extent = 0,
-) -> list[ir.Value]:
-    """A loop that carries the accumulators."""
-    return emit_loop((begin, extent), steps, sums, inside)
-
-
-def with_value(ivs: list[ir.Value], dim: int, value: ir.Value) -> list[ir.Value]:
-    """The loop variables with one of them at a value."""
-    return [*ivs[:dim], value, *ivs[dim + 1 :]]

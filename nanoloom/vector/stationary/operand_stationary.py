@@ -16,7 +16,7 @@ from nanoloom.nest.register_residency import Residency, residency
 from nanoloom.nest.taps import Tap
 from nanoloom.vector.extent_values import possible_values
 from nanoloom.vector.stationary.held_operands import HeldOperands, loop
-from nanoloom.vector.tile_loops import moved
+from nanoloom.vector.tile_points import with_value
 
 
 def run(held: HeldOperands, ivs: Sequence[ir.Value], sums: Sequence[int]) -> None:
@@ -57,6 +57,6 @@ def points(
         return
 
     def beyond(at: ir.Value, _: Sequence[ir.Value]) -> None:
-        points(held, moved(ivs, dim, at), tap, where, level + 1, known=False)
+        points(held, with_value(ivs, dim, at), tap, where, level + 1, known=False)
 
     loop((written, extent), beyond)

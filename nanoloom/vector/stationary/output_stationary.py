@@ -21,7 +21,7 @@ from nanoloom.vector.emit_loops import emit_branch
 from nanoloom.vector.extent_values import possible_values
 from nanoloom.vector.extents import is_next
 from nanoloom.vector.stationary.held_operands import HeldOperands, Key, loop
-from nanoloom.vector.tile_loops import moved
+from nanoloom.vector.tile_points import with_value
 
 MOST_EXTENTS = 3  # of the innermost loop: each has code of its own
 
@@ -65,7 +65,7 @@ def rows(
 
     def step(at: ir.Value) -> None:
         for group in held.window.groups(taps, level):
-            inside(held, moved(ivs, dim, at), group, level, whole=not most)
+            inside(held, with_value(ivs, dim, at), group, level, whole=not most)
 
     if is_next(index(0), end):
         step(index(0))
@@ -140,16 +140,16 @@ def sweep(
         for at in range(begin, end):
             for number, tap in enumerate(taps):
                 if 0 <= at + tap.points[-1] < extent:
-                    held.compute(moved(ivs, dim, index(at)), tap, keep[number])
+                    held.compute(with_value(ivs, dim, index(at)), tap, keep[number])
             held.advance()
 
     if rounds < 2:
         steps(0, last)
-        held.release(moved(ivs, dim, index(last)))
+        held.release(with_value(ivs, dim, index(last)))
         return
     steps(0, first)
     middle = first + rounds * turns
-    complete(held, moved(ivs, dim, index(first)), carried)
+    complete(held, with_value(ivs, dim, index(first)), carried)
     values = [held.now[key][0] for key in carried]
 
     def together(begin: ir.Value, now: list[ir.Value]) -> list[ir.Value]:
@@ -157,14 +157,14 @@ def sweep(
         for turn in range(turns):
             at = add(begin, index(turn))
             for number, tap in enumerate(taps):
-                held.compute(moved(ivs, dim, at), tap, keep[number])
+                held.compute(with_value(ivs, dim, at), tap, keep[number])
             held.advance()
         assert set(held.now) == set(carried), "a step leaves what the next one finds"
         return [held.now[key][0] for key in carried]
 
     enter(held, carried, loop((first, middle), together, turns, values))
     steps(middle, last)
-    held.release(moved(ivs, dim, index(last)))
+    held.release(with_value(ivs, dim, index(last)))
 
 
 def plan(held: HeldOperands, taps: list[Tap]) -> tuple[list[set[int]], dict[Key, Tap]]:

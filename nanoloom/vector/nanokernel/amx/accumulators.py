@@ -6,19 +6,22 @@ from functools import partial
 
 from nanoloom.ir.access import add, index
 from nanoloom.ir.linalg_query import maps
-from nanoloom.ir.mlir import arith, ir
+from nanoloom.ir.mlir import arith, ir, memref
+from nanoloom.linalg.builder.pointwise import itself, pointwise
+from nanoloom.nest.extent import Lanes
 from nanoloom.vector.emit_loops import emit_branch
 from nanoloom.vector.nanokernel.amx import instructions as tiles
+from nanoloom.vector.nanokernel.amx.panels import LANES
 from nanoloom.vector.nanokernel.amx.tile import Product, heights
 from nanoloom.vector.nanokernel.amx.tile_edges import (
     WIDTH,
-    copy_in,
-    copy_out,
     place_of_dim,
     room_of,
     rows_from,
     whole_block,
 )
+from nanoloom.vector.subview import subview
+from nanoloom.vector.vector_copies import along_rows
 
 
 def write(
@@ -41,18 +44,33 @@ def through_block(
     """Store whole tiles in a block and copy what is inside the result."""
     block = whole_block(product.op, product.height)
     put(sums, block, index(0), product.height)
-    copy_out(product.op, block, inside(product, at, own), product.height, own)
+    copy(product, block, at, own, back=False)
 
 
-def inside(product: Product, at: ir.Value, own: ir.Value | None) -> ir.Value:
-    """A tile's own rows of the result; at: the first row of the tile."""
-    if product.row < 0:
-        return product.out
-    height = index(product.height)
-    start = at if own is None else arith.subi(add(at, height), own)
-    many = height if own is None else own
-    place = place_of_dim(maps(product.op)[-1], product.row)
-    return rows_from(product.out, place, start, many)
+def copy(
+    product: Product, block: ir.Value, at: ir.Value, own: ir.Value | None, *, back: bool
+) -> None:
+    """What of a block is inside the result there, or back: the tile's own rows, its
+    last ones; the rest of the block stays unknown.
+
+    at: the first row of the tile.
+    """
+    op, out, height = product.op, product.out, index(product.height)
+    shift = index(0) if own is None else arith.subi(height, own)
+    many, rank = height if own is None else own, ir.MemRefType(out.type).rank
+    dims: list[ir.AffineExpr] = [ir.AffineDimExpr.get(d) for d in range(rank)]
+    rows: ir.AffineExpr = ir.AffineConstantExpr.get(0)
+    if product.row >= 0:
+        place = place_of_dim(maps(op)[-1], product.row)
+        out, rows = rows_from(out, place, add(at, shift), many), dims[place]
+    # As wide as the result, so that a copy in either direction has its extents.
+    part = subview(block, [shift, 0], [many, memref.dim(out, index(rank - 1))])
+    there = ir.AffineMap.get(rank, 0, [rows, dims[-1]])
+    sides = [(part, there), (out, ir.AffineMap.get_identity(rank))]
+    (source, reading), (target, writing) = reversed(sides) if back else sides
+    lanes = Lanes(op.operation.attributes[LANES].value)  # type: ignore[attr-defined]
+    words = along_rows(rank, lanes)
+    pointwise([source], target, itself, [reading], writing, words)
 
 
 def sums_of(product: Product, at: ir.Value, own: ir.Value | None) -> list[ir.Value]:
@@ -61,7 +79,7 @@ def sums_of(product: Product, at: ir.Value, own: ir.Value | None) -> list[ir.Val
     if whole_columns(out):
         return [tiles.load(*place) for place in corners(product, at)]
     block = whole_block(op, height)
-    copy_in(op, block, inside(product, at, own), height, own)
+    copy(product, block, at, own, back=True)
     return get(block, index(0), height)
 
 

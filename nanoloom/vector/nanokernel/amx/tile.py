@@ -28,9 +28,9 @@ from nanoloom.vector.nanokernel.amx.panels import SUM
 from nanoloom.vector.nanokernel.amx.step import Between, LhsRows, no_loads, step
 from nanoloom.vector.nanokernel.amx.tile_edges import last_columns
 from nanoloom.vector.nanokernel.amx.unpacked_operands import InterleavedRows
-from nanoloom.vector.nanokernel.reduction_loops import with_value
 from nanoloom.vector.panel_iteration import PanelIteration
 from nanoloom.vector.prefetch import prefetch
+from nanoloom.vector.tile_points import with_value
 
 
 @dataclass(frozen=True)

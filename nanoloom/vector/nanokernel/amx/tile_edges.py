@@ -6,25 +6,20 @@ what a sum's last step takes of the left operand.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import prod
 
 from nanoloom.ir.access import add, apply, function_around, index
 from nanoloom.ir.linalg_query import Op, map_dims, maps
 from nanoloom.ir.mlir import arith, ir, made_by, memref, vector
-from nanoloom.linalg.builder.pointwise import itself, pointwise
 from nanoloom.linalg.builder.tensor_slices import Number, bounds_of, extents_of
-from nanoloom.nest.extent import Lanes
 from nanoloom.vector.emit_loops import emit_loop
 from nanoloom.vector.nanokernel.amx import instructions as tiles
-from nanoloom.vector.nanokernel.amx.panels import LANES, MARK
+from nanoloom.vector.nanokernel.amx.panels import MARK
 from nanoloom.vector.nanokernel.tile.tile import read_vector, write_vector
 from nanoloom.vector.scratch_memory import MADE
 from nanoloom.vector.subview import subview
-from nanoloom.vector.vector_copies import along_rows
 
 WIDTH = 2 * tiles.COLUMNS
-DYNAMIC = ir.ShapedType.get_dynamic_stride_or_offset()
 
 
 def whole_block(op: Op, height: int) -> ir.Value:
@@ -100,54 +95,6 @@ def read_columns(
     bits = ir.VectorType.get([lanes], ir.IntegerType.get_signless(1))
     mask = None if inside is None else vector.create_mask(bits, [inside])
     return read_vector(source, at, lanes, mask)
-
-
-def copy_out(
-    op: Op, block: ir.Value, out: ir.Value, height: int, count: ir.Value | None
-) -> None:
-    """Copy the rows and columns of a block that are inside the result."""
-    rank = ir.MemRefType(out.type).rank
-    whole = ir.AffineMap.get_identity(rank)
-    moved = inside(block, out, height, count)
-    pointwise([moved], out, itself, [in_block(op, rank)], whole, vectors(op, rank))
-
-
-def copy_in(
-    op: Op, block: ir.Value, out: ir.Value, height: int, count: ir.Value | None
-) -> None:
-    """Copy what is inside the result into a block; the rest of it stays unknown."""
-    rank = ir.MemRefType(out.type).rank
-    whole = ir.AffineMap.get_identity(rank)
-    moved = inside(block, out, height, count)
-    pointwise([out], moved, itself, [whole], in_block(op, rank), vectors(op, rank))
-
-
-def vectors(op: Op, rank: int) -> Mapping[str, ir.Attribute]:
-    """Of a copy whose innermost loop, of so many, goes along the tile's columns."""
-    return along_rows(rank, Lanes(op.operation.attributes[LANES].value))  # type: ignore[attr-defined]
-
-
-def inside(
-    block: ir.Value, out: ir.Value, height: int, count: ir.Value | None
-) -> ir.Value:
-    """The result's part of a block: its last rows, those of a tile that begins earlier.
-
-    As wide as the result, so that a copy in either direction has its extents.
-    """
-    shift = index(0) if count is None else arith.subi(index(height), count)
-    many = index(height) if count is None else count
-    width = memref.dim(out, index(ir.MemRefType(out.type).rank - 1))
-    return subview(block, [shift, 0], [many, width])
-
-
-def in_block(op: Op, rank: int) -> ir.AffineMap:
-    """Where an element of the result lies in the block."""
-    row = op.operation.attributes[MARK].value  # type: ignore[attr-defined]
-    dims = [ir.AffineDimExpr.get(d) for d in range(rank)]
-    rows: ir.AffineExpr = ir.AffineConstantExpr.get(0)
-    if row >= 0:
-        rows = dims[place_of_dim(maps(op)[-1], row)]
-    return ir.AffineMap.get(rank, 0, [rows, dims[-1]])
 
 
 def place_of_dim(indexing: ir.AffineMap, dim: int) -> int:

@@ -14,12 +14,11 @@ from nanoloom.errors import Error
 from nanoloom.ir.access import add, as_index, index
 from nanoloom.ir.linalg_query import map_dims, maps
 from nanoloom.ir.mlir import arith, ir, memref, vector
+from nanoloom.vector.emit_loops import emit_loop
 from nanoloom.vector.nanokernel.operands.convert_lhs import extended
 from nanoloom.vector.nanokernel.reduction_loops import (
     Step,
-    counted,
     unrolled,
-    with_value,
 )
 from nanoloom.vector.nanokernel.tile.task import as_buffer, locality, whole_loops
 from nanoloom.vector.nanokernel.tile.tile import (
@@ -29,6 +28,7 @@ from nanoloom.vector.nanokernel.tile.tile import (
     read_vector,
 )
 from nanoloom.vector.temporaries import LINE
+from nanoloom.vector.tile_points import with_value
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class ConvertedRows:
         self.widen(with_value(ivs, dim, index(whole)), extent - whole)
         if whole:
             self.widen(ivs, width)
-            sums = counted(whole, width, sums, strip)
+            sums = emit_loop((0, whole), width, sums, strip)
         for place in range(whole, extent):
             sums = step(with_value(ivs, dim, index(place)), sums)
         return sums

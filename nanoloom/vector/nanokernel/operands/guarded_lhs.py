@@ -26,13 +26,13 @@ from nanoloom.nest.guard import Guard
 from nanoloom.vector.guard import Bounds, GuardedDim
 from nanoloom.vector.nanokernel.instructions import word_of
 from nanoloom.vector.nanokernel.k_groups import Row
-from nanoloom.vector.nanokernel.reduction_loops import with_value
 from nanoloom.vector.nanokernel.tile.tile import (
     Tile,
     origin,
     read_vector,
 )
 from nanoloom.vector.store_at import APART, is_at_source
+from nanoloom.vector.tile_points import with_value
 
 Values = list[ir.Value]
 

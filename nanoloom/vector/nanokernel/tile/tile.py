@@ -32,6 +32,7 @@ from nanoloom.schedule.language import Nanokernel, Prefetch
 from nanoloom.vector.dialect import PACKED
 from nanoloom.vector.guard import Ends
 from nanoloom.vector.nanokernel.tile.extents import extent_is_not_one
+from nanoloom.vector.tile_points import with_value
 
 
 @dataclass
@@ -108,7 +109,7 @@ class Tile:
         """Loop variables with the tile's row at a place."""
         if self.row is None:
             return ivs
-        return [*ivs[: self.row], row, *ivs[self.row + 1 :]]
+        return with_value(ivs, self.row, row)
 
     def extent(self, dim: int) -> int | ir.Value:
         """How far a dimension of the sum goes, as far as that is known."""
