@@ -74,18 +74,10 @@ ISA = InstructionSet(
 # Two pipes of 64 bits, of which an operation takes both: in order and with a load of 64
 # bits a cycle in Cortex-A55; in Cortex-A72 7 cycles, which nobody has looked up, where
 # LLVM has the 10 of Cortex-A57, whose model it takes.
-PAIR_A55 = VectorUnit(
-    128,
-    32,
-    fma_latency=4,
-    fma_per_cycle=1,
-    load_per_cycle=0.5,
-    store_per_cycle=1,
-    in_order=True,
-)
 PAIR_A72 = VectorUnit(
     128, 32, fma_latency=7, fma_per_cycle=1, load_per_cycle=1, store_per_cycle=1
 )
+PAIR_A55 = replace(PAIR_A72, fma_latency=4, load_per_cycle=0.5, in_order=True)
 # Two 128-bit pipes as in Cortex-A76 and Neoverse N1.
 TWO_PIPES = VectorUnit(
     128, 32, fma_latency=4, fma_per_cycle=2, load_per_cycle=2, store_per_cycle=1
@@ -95,42 +87,14 @@ FOUR_PIPES = VectorUnit(
     128, 32, fma_latency=4, fma_per_cycle=4, load_per_cycle=3, store_per_cycle=2
 )
 # Two 256-bit SVE pipes; predicates p0 to p7 of the 16 govern arithmetic.
-SVE_256 = VectorUnit(
-    128,
-    32,
-    scalable=True,
-    fma_latency=4,
-    fma_per_cycle=2,
-    load_per_cycle=2,
-    store_per_cycle=1,
-    mask_registers=16,
-    vscale_min=2,
-    vscale_max=2,
+SVE_256 = replace(
+    TWO_PIPES, scalable=True, mask_registers=16, vscale_min=2, vscale_max=2
 )
-SVE_128 = VectorUnit(
-    128,
-    32,
-    scalable=True,
-    fma_latency=4,
-    fma_per_cycle=4,
-    load_per_cycle=3,
-    store_per_cycle=2,
-    mask_registers=16,
-)
+SVE_128 = replace(FOUR_PIPES, scalable=True, mask_registers=16)
 # Half of the pipes: Neoverse N2.
 SVE_128_TWO_PIPES = replace(SVE_128, fma_per_cycle=2)
 # Any SVE2 machine, 128 to 2048 bits; pipes as in Cortex-A710 (Arm's guide, 2 x 128).
-SVE_ANY = VectorUnit(
-    128,
-    32,
-    scalable=True,
-    fma_latency=4,
-    fma_per_cycle=2,
-    load_per_cycle=2,
-    store_per_cycle=1,
-    mask_registers=16,
-    vscale_max=16,
-)
+SVE_ANY = replace(SVE_256, vscale_min=1, vscale_max=16)
 # Outer products of f32: four tiles as wide and as high as a vector of SME's own length.
 SME = MatrixUnit("sme", tiles=4, rows=4, row_bytes=16, scalable=True)
 

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from nanoloom.target.facts import Target
+from nanoloom.target.instructions.choose import DOTS
+from nanoloom.target.instructions.instruction import BITS, Instruction
+from nanoloom.target.instructions.x86 import TILE_PRODUCTS
 
 SCRATCH_BYTES = 1 << 16  # 32 scalable registers of 2048 bytes, or one AMX tile
 
@@ -19,7 +23,6 @@ class Arithmetic:
     """One instruction: `call` makes {r} from the sum {c} and the operands %a and %b."""
 
     name: str
-    needs: str  # an extension, "" for none
     sums: str  # LLVM types
     operands: str
     call: str
@@ -58,10 +61,13 @@ class Tiles:
     """One AMX instruction on four tiles of sums, two tiles of A and two of B."""
 
     name: str
-    needs: str
-    instruction: str
-    operations: int
+    instruction: Instruction
     scalable: bool = False
+
+    @property
+    def operations(self) -> int:
+        """16 rows by 16 columns by a depth of 32 bf16 or 64 bytes: multiply and add."""
+        return 2 * prod(self.instruction.shape)
 
     def instructions(self, sums: int) -> int:
         """Four: a tile of sums for each pair of a tile of A and one of B."""
@@ -71,7 +77,7 @@ class Tiles:
     def text(self, sums: int) -> str:
         """The function; its four sums are what the unit has room for."""
         del sums
-        intrinsic = f"llvm.x86.{self.instruction}"
+        intrinsic = self.instruction.function.removesuffix(".internal")
         config = [
             "%config = alloca [64 x i8], align 64",
             f'store [64 x i8] c"{_TILE_CONFIG}", ptr %config',
@@ -94,41 +100,24 @@ class Tiles:
 _TILE_CONFIG = (
     r"\01" + r"\00" * 15 + r"\40\00" * 8 + r"\00" * 16 + r"\10" * 8 + r"\00" * 8
 )
-_TILE_LOOPS = (
-    # 16 rows x 16 columns x a depth of 32 bf16 or 64 bytes, multiply and add
-    Tiles("bf16-amx", "amx-bf16", "tdpbf16ps", 16 * 16 * 32 * 2),
-    Tiles("u8s8-amx", "amx-int8", "tdpbusd", 16 * 16 * 64 * 2),
-)
+# Of operands of these types the first instruction that the target has is measured.
+_WANTED = {("bf16", "bf16"): "bf16", ("u8", "s8"): "u8s8", ("s8", "s8"): "s8s8"}
+_LLVM = {"f32": "float", "bf16": "bfloat"}
 
 
-def _dot(
-    name: str, needs: str, sums: str, operands: str, operations: int, function: str
-) -> Arithmetic:
-    """An intrinsic that adds products of pairs or fours of operands to each sum."""
-    return Arithmetic(
-        name,
-        needs,
-        sums,
-        operands,
-        f"{{r}} = call {sums} @{function}({sums} {{c}}, {operands} %a, {operands} %b)",
-        operations,
-        f"declare {sums} @{function}({sums}, {operands}, {operands})\n",
-    )
+def _dot(name: str, x: Instruction) -> Arithmetic:
+    """What adds products of pairs or fours of operands to each sum."""
 
+    def register(types: str) -> str:
+        element, _, count = types.partition("*")
+        return f"<{count} x {_LLVM.get(element, f'i{BITS[element]}')}>"
 
-# The first row of a name that the target has is the one measured.
-_DOT_LOOPS = (
-    _dot("bf16", "avx512bf16", "<16 x float>", "<32 x bfloat>", 64,
-         "llvm.x86.avx512bf16.dpbf16ps.512"),
-    _dot("bf16", "bf16", "<4 x float>", "<8 x bfloat>", 16,
-         "llvm.aarch64.neon.bfdot.v4f32.v8bf16"),
-    _dot("u8s8", "avx512vnni", "<16 x i32>", "<64 x i8>", 128,
-         "llvm.x86.avx512.vpdpbusd.512"),
-    _dot("u8s8", "avxvnni", "<8 x i32>", "<32 x i8>", 64,
-         "llvm.x86.avx512.vpdpbusd.256"),
-    _dot("s8s8", "dotprod", "<4 x i32>", "<16 x i8>", 32,
-         "llvm.aarch64.neon.sdot.v4i32.v16i8"),
-)  # fmt: skip
+    sums, operands = (register(types) for types in x.operands[:2])
+    function = x.intrinsic or x.function
+    call = f"call {sums} @{function}({sums} {{c}}, {operands} %a, {operands} %b)"
+    declare = f"declare {sums} @{function}({sums}, {operands}, {operands})\n"
+    operations = 2 * x.bits // BITS[x.right]
+    return Arithmetic(name, sums, operands, f"{{r}} = {call}", operations, declare)
 
 
 def loops_of(target: Target) -> list[Arithmetic | Tiles]:
@@ -137,8 +126,10 @@ def loops_of(target: Target) -> list[Arithmetic | Tiles]:
         "f32": _fma("f32", target, "float", 32),
         "f64": _fma("f64", target, "double", 64),
     }
-    for loop in (*_DOT_LOOPS, *_TILE_LOOPS):
-        if target.has(loop.needs):
+    for x in (*DOTS, *TILE_PRODUCTS):
+        name, tile = _WANTED.get((x.left, x.right), ""), x in TILE_PRODUCTS
+        if name and x.is_of(target):
+            loop = Tiles(f"{name}-amx", x) if tile else _dot(name, x)
             found.setdefault(loop.name, loop)
     return list(found.values())
 
@@ -167,12 +158,12 @@ def _fma(name: str, target: Target, element: str, bits: int) -> Arithmetic:
     operations = 2 * target.lanes(bits)
     if not target.fuses:
         call = f"{{r}}.p = fmul {vector} {{c}}, %a\n  {{r}} = fadd {vector} {{r}}.p, %b"
-        return Arithmetic(name, "", vector, vector, call, operations)
+        return Arithmetic(name, vector, vector, call, operations)
     shape = f"{'nxv' if target.vector.scalable else 'v'}{target.lanes(bits)}f{bits}"
     function = f"@llvm.fma.{shape}"
     call = f"{{r}} = call {vector} {function}({vector} %a, {vector} %b, {vector} {{c}})"
     declare = f"declare {vector} {function}({vector}, {vector}, {vector})\n"
-    return Arithmetic(name, "", vector, vector, call, operations, declare)
+    return Arithmetic(name, vector, vector, call, operations, declare)
 
 
 def _register(target: Target, element: str, bits: int) -> str:

@@ -49,73 +49,37 @@ ISA = InstructionSet(
 
 # Multiply then add on one port each, 4 + 3 cycles (Nehalem): there is no FMA.
 SSE = VectorUnit(
-    128,
-    16,
-    fma_latency=7,
-    fma_per_cycle=1,
-    load_per_cycle=1,
-    store_per_cycle=1,
+    128, 16, fma_latency=7, fma_per_cycle=1, load_per_cycle=1, store_per_cycle=1,
     alu_per_cycle=3,
-)
+)  # fmt: skip
 # FMA: 5 cycles on Haswell, Broadwell and Zen 2, 4 on Skylake and Zen 3.
 AVX2 = VectorUnit(
-    256,
-    16,
-    fma_latency=5,
-    fma_per_cycle=2,
-    load_per_cycle=2,
-    store_per_cycle=1,
+    256, 16, fma_latency=5, fma_per_cycle=2, load_per_cycle=2, store_per_cycle=1,
     alu_per_cycle=3,
-)
+)  # fmt: skip
 AVX2_SKYLAKE = replace(AVX2, fma_latency=4)
 # Two pipes multiply, two others add, as in LLVM's model of Zen 3.
 AVX2_ZEN3 = replace(AVX2_SKYLAKE, alu_per_cycle=4)
 # Golden Cove and Lion Cove without AVX-512: three loads and two stores of 256 bits.
-COVE = VectorUnit(
-    256,
-    16,
-    fma_latency=4,
-    fma_per_cycle=2,
-    load_per_cycle=3,
-    store_per_cycle=2,
-    alu_per_cycle=3,
-)
+COVE = replace(AVX2_SKYLAKE, load_per_cycle=3, store_per_cycle=2)
 # Crestmont: every 256-bit operation takes both of its 128-bit pipes.
-CRESTMONT = VectorUnit(
-    256,
-    16,
-    fma_latency=6,
-    fma_per_cycle=1,
-    load_per_cycle=1,
-    store_per_cycle=1,
-    alu_per_cycle=1.5,
+CRESTMONT = replace(
+    AVX2, fma_latency=6, fma_per_cycle=1, load_per_cycle=1, alu_per_cycle=1.5
 )
 # Ports 0 and 5 (some Skylake Xeons have port 0 alone); k0 cannot mask, 7 of 8 do.
 AVX512 = VectorUnit(
-    512,
-    32,
-    fma_latency=4,
-    fma_per_cycle=2,
-    load_per_cycle=2,
-    store_per_cycle=1,
+    512, 32, fma_latency=4, fma_per_cycle=2, load_per_cycle=2, store_per_cycle=1,
     mask_registers=8,
-)
+)  # fmt: skip
 # Sapphire Rapids and Granite Rapids do bf16 in tiles: vdpbf16ps every other cycle, as
 # nanoloom.target.peaks measures it; two multiply-adds a cycle are as many products.
 AVX512_WITH_TILES = replace(AVX512, rates=(("vdpbf16ps", 0.5),))
 AVX512_ZEN5 = replace(AVX512, alu_per_cycle=4)  # two pipes multiply, two others add
 # Zen 4 has 256-bit pipes: a 512-bit operation takes two cycles of one.
-AVX512_IN_HALVES = VectorUnit(
-    512,
-    32,
-    fma_latency=4,
-    fma_per_cycle=1,
-    load_per_cycle=1,
-    store_per_cycle=0.5,
-    mask_registers=8,
-    alu_per_cycle=2,
+AVX512_IN_HALVES = replace(
+    AVX512, fma_per_cycle=1, load_per_cycle=1, store_per_cycle=0.5, alu_per_cycle=2,
     passes=2,
-)
+)  # fmt: skip
 
 
 def _cpu(

@@ -7,7 +7,7 @@ A register has the groups of as many columns as it has lanes of 32 bits.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,6 @@ from nanoloom.ir.access import (
     index,
     multiply,
     parts,
-    written,
 )
 from nanoloom.ir.mlir import ir, vector
 from nanoloom.nest.extent import Lanes
@@ -54,16 +53,6 @@ class GroupedRows:
     def operand(self) -> Operand:
         return self.strip.inputs[self.number]
 
-    def lead(self, point: Point) -> list[ir.Value]:
-        """The indices in front of a row's."""
-        *outer, _, _ = self.operand.indexing.results
-        return [apply(e, point.ivs) for e in outer]
-
-    def place(self, point: Point) -> Hashable:
-        """What the registers at a point are known by."""
-        at = [*self.lead(point), point.ivs[self.depth], point.ivs[self.strip.dim]]
-        return self.operand.buffer, point.mask, tuple(written(i) for i in at)
-
     def registers(self, point: Point) -> Iterator[ir.Value]:
         """The group that a point's step is in, of all columns of a vector.
 
@@ -73,7 +62,9 @@ class GroupedRows:
         count = self.strip.lanes.count * self.group // width
         row = group_number(point.ivs[self.depth], self.group)
         column = multiply(point.ivs[self.strip.dim], index(self.group))
-        lead, lanes = self.lead(point), Lanes(width, scalable=True)
+        *outer, _, _ = self.operand.indexing.results
+        lead = [apply(e, point.ivs) for e in outer]
+        lanes = Lanes(width, scalable=True)
         masks = [] if point.mask is None else self.masks(point.mask)
         for number in range(count):
             at = [*lead, row, add(column, as_index(elements(lanes, number)))]
