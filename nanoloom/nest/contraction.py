@@ -77,17 +77,6 @@ def roles(stage: Statement) -> Contraction | None:
     )
 
 
-def of_rows(product: Statement) -> Contraction | None:
-    """The roles of the axes of a product of f32 that has rows and known extents, None
-    for others."""
-    shape = roles(product)
-    if shape is None or not shape.rows or 0 in shape.extents:
-        return None
-    if len(shape.extents) != len(product.axes):
-        return None
-    return shape if set(elements(product, shape)) == {"f32"} else None
-
-
 def elements(stage: Statement, shape: Contraction) -> tuple[str, str, str]:
     """Element types of the left and right operand and of the sums.
 

@@ -56,13 +56,6 @@ def bounds(loop: scf.ForOp) -> tuple[int | None, int | None, int | None]:
     )
 
 
-def whole(loop: scf.ForOp) -> int:
-    """How far a loop that begins at 0 goes, at most."""
-    _, upper, _ = bounds(loop)
-    assert upper is not None
-    return upper
-
-
 def trip_count(loop: scf.ForOp) -> int:
     """Rounds of a loop, at most; OPEN where nobody knows."""
     lower, upper, step = bounds(loop)

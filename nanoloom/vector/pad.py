@@ -40,7 +40,6 @@ from nanoloom.vector.vectorize import note, noted, require_axis, require_lanes
 
 PADDED, WITH = "nanoloom.padded", "nanoloom.padding"
 MOST = 4096  # points of a multiple
-DYNAMIC = ir.ShapedType.get_dynamic_stride_or_offset()
 
 
 def pad_stage(

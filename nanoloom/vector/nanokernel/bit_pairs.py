@@ -26,9 +26,9 @@ from nanoloom.ir.access import add, index
 from nanoloom.ir.mlir import arith, ir, math, vector
 from nanoloom.target.instructions import x86
 from nanoloom.vector.nanokernel import k_groups
-from nanoloom.vector.nanokernel.fma import vector_kind
 from nanoloom.vector.nanokernel.instructions import instruction, word_of
 from nanoloom.vector.nanokernel.operands.packed_panel import PackedPanel
+from nanoloom.vector.nanokernel.reduction_loops import vector_kind
 from nanoloom.vector.nanokernel.tile.instruction_order import in_order
 from nanoloom.vector.nanokernel.tile.tile import Tile
 from nanoloom.vector.tile_points import with_value

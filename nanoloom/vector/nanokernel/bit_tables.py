@@ -29,10 +29,10 @@ from nanoloom.target.instructions import x86
 from nanoloom.target.instructions.choose import of_width
 from nanoloom.target.instructions.composed import BYTE_STEPS
 from nanoloom.vector.nanokernel import k_groups
-from nanoloom.vector.nanokernel.fma import start_values, vector_kind
 from nanoloom.vector.nanokernel.instructions import instruction
 from nanoloom.vector.nanokernel.narrow_accumulators import NarrowSums
 from nanoloom.vector.nanokernel.operands.convert_lhs import convert_lhs
+from nanoloom.vector.nanokernel.reduction_loops import start_values, vector_kind
 from nanoloom.vector.nanokernel.tile.task import whole_loops
 from nanoloom.vector.nanokernel.tile.tile import Tile
 from nanoloom.vector.table_lookups import BYTE, PIECE, repeated

@@ -24,7 +24,12 @@ from nanoloom.vector.nanokernel.operands.guarded_lhs import (
     GuardedLhs,
     GuardedRead,
 )
-from nanoloom.vector.nanokernel.reduction_loops import nest, unrolled
+from nanoloom.vector.nanokernel.reduction_loops import (
+    nest,
+    start_values,
+    unrolled,
+    vector_kind,
+)
 from nanoloom.vector.nanokernel.tile.tile import Tile
 
 T = TypeVar("T")
@@ -69,7 +74,7 @@ def multiply_adds(tile: Tile, target: Target) -> list[ir.Value]:
     """Of an operand as it is, in a wider type, or guarded."""
     lhs = GuardedLhs.of(tile)
     if lhs is not None:
-        start = fma.start_values(tile, fma.vector_kind(tile))
+        start = start_values(tile, vector_kind(tile))
         family, adds = guarded_products(tile), float(lhs.number) != 0
         return guarded_sums.accumulate(tile, lhs, family, start, adds=adds)
     sums = ir.RankedTensorType(tile.op.operation.operands[2].type).element_type
@@ -79,13 +84,13 @@ def multiply_adds(tile: Tile, target: Target) -> list[ir.Value]:
 
 def guarded_products(tile: Tile) -> guarded_sums.Family:
     """Multiply-adds of numbers that are guarded."""
-    kind, columns = fma.vector_kind(tile), fma.right_columns(tile)
+    kind, column = vector_kind(tile), fma.right_column(tile)
 
     def family(read: GuardedRead | Fill, rows: list[ir.Value]) -> guarded_sums.Through:
         def number(ivs: list[ir.Value], row: int) -> ir.Value:
             return vector.broadcast(kind, read.number(ivs, row))
 
-        step = fma.product_step(tile, columns, number, rows)
+        step = fma.product_step(tile, column, number, rows)
         return lambda dims, ivs, sums, limits: nest(
             tile, dims, ivs, sums, step, unrolled, limits=limits
         )

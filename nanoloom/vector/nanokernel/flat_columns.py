@@ -22,13 +22,10 @@ from dataclasses import dataclass
 from nanoloom.ir.access import add, as_index, index
 from nanoloom.ir.linalg_query import map_dims, maps
 from nanoloom.ir.mlir import arith, ir, tensor, vector
-from nanoloom.vector.nanokernel.fma import (
-    Number,
-    outer_products,
-    start_values,
-    vector_kind,
-)
+from nanoloom.vector.nanokernel.fma import outer_products
 from nanoloom.vector.nanokernel.k_groups import Prepare
+from nanoloom.vector.nanokernel.operands.vector_load_lhs import Number
+from nanoloom.vector.nanokernel.reduction_loops import start_values, vector_kind
 from nanoloom.vector.nanokernel.tile.tile import (
     Tile,
     initial_number,
@@ -51,15 +48,14 @@ def accumulate(tile: Tile, halves: Sequence[Prepare], number: Number) -> list[ir
     """
     window = window_of(tile)
 
-    def columns(ivs: list[ir.Value]) -> list[ir.Value]:
-        pairs = [window.read(ivs, v) for v in range(0, tile.plan.vectors, PAIR)]
-        return [half(pair) for pair in pairs for half in halves]
+    def column(ivs: list[ir.Value], v: int) -> ir.Value:
+        return halves[v % PAIR](window.read(ivs, v // PAIR * PAIR))
 
     kind = vector_kind(tile)
     first = initial_number(tile.op.operation.operands[2])
     begin = vector.broadcast(kind, first or zero_of(kind.element_type))
     starts = [begin] * (tile.plan.rows * tile.plan.vectors)
-    sums = in_order(outer_products(tile, columns, number, starts), tile.lanes)
+    sums = in_order(outer_products(tile, column, number, starts), tile.lanes)
     if window.shift is not None:
         sums = moved(tile, sums, window.shift)
     if first is not None:

@@ -26,12 +26,12 @@ from nanoloom.nest.guard import MOST_ENDS, Guard, Partition
 from nanoloom.vector.emit_loops import emit_branch, emit_loop
 from nanoloom.vector.guard import Bounds, Ends, GuardedDim
 from nanoloom.vector.index_multiples import multiple
-from nanoloom.vector.nanokernel.fma import vector_kind
 from nanoloom.vector.nanokernel.operands.guarded_lhs import (
     Fill,
     GuardedLhs,
     GuardedRead,
 )
+from nanoloom.vector.nanokernel.reduction_loops import vector_kind
 from nanoloom.vector.nanokernel.tile.tile import Tile
 from nanoloom.vector.tile_points import with_value
 from nanoloom.vector.widths import filled

@@ -18,16 +18,18 @@ from typing import Any
 from nanoloom.ir.access import add, coefficient, index, multiply
 from nanoloom.ir.linalg_query import dims_of, maps
 from nanoloom.ir.mlir import ir, tensor, vector
+from nanoloom.linalg.builder.pointwise import itself
 from nanoloom.target.instructions.instruction import LANE
 from nanoloom.vector.guard import Bounds
 from nanoloom.vector.nanokernel import reduction_loops
-from nanoloom.vector.nanokernel.fma import start_values, vector_kind
 from nanoloom.vector.nanokernel.instructions import in_lanes, word_of
 from nanoloom.vector.nanokernel.operands.packed_panel import PackedPanel
 from nanoloom.vector.nanokernel.reduction_loops import (
     NO_LIMITS,
     nest,
+    start_values,
     unrolled,
+    vector_kind,
 )
 from nanoloom.vector.nanokernel.tile.instruction_order import in_order
 from nanoloom.vector.nanokernel.tile.tile import Tile, place_of, read_vector, zero_of
@@ -203,7 +205,8 @@ class Sums:
             for r, row in enumerate(rows):  # its numbers in front of its products
                 left = prepare_left(row)
                 now = sums[len(made) : len(made) + plan.vectors]
-                made += in_order(plan, self.step.of_row(now, left, rights))
+                kept = [left] * plan.keep_broadcast_live if self.step.group == 1 else []
+                made += in_order(plan, self.step.of_row(now, left, rights), *kept)
                 if alone:
                     alone[r] = self.step.alone(alone[r], row)
             sums = made
@@ -290,6 +293,7 @@ __all__ = [
     "Sums",
     "accumulate",
     "interleaved_panel",
+    "itself",
     "spread",
     "starts",
     "zero_of",

@@ -23,8 +23,8 @@ from nanoloom.target.facts import Target
 from nanoloom.vector.emit_loops import emit_branch
 from nanoloom.vector.nanokernel import families
 from nanoloom.vector.nanokernel.balanced_tiles import balance_tiles
-from nanoloom.vector.nanokernel.fma import start_values, vector_kind
 from nanoloom.vector.nanokernel.guarded_sums import by_ends, unknown_end
+from nanoloom.vector.nanokernel.reduction_loops import start_values, vector_kind
 from nanoloom.vector.nanokernel.tile.tile import Tile, tile_of
 from nanoloom.vector.vectorize import BALANCE, TAIL, VERSIONS, noted
 

@@ -1,14 +1,23 @@
-"""The loops of a tile's sums: one a reduced dimension, accumulators through all."""
+"""The loops of a tile's sums: one a reduced dimension, accumulators through all.
+
+What these begin with is what the result holds, or the number of a fill.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
 from nanoloom.ir.access import add, index, multiply
-from nanoloom.ir.mlir import arith, ir
+from nanoloom.ir.linalg_query import maps
+from nanoloom.ir.mlir import arith, ir, vector
 from nanoloom.vector.emit_loops import emit_loop
 from nanoloom.vector.guard import Bounds
-from nanoloom.vector.nanokernel.tile.tile import Tile
+from nanoloom.vector.nanokernel.tile.tile import (
+    Tile,
+    initial_number,
+    place_of,
+    read_vector,
+)
 from nanoloom.vector.tile_points import with_value
 
 # A step of the sums at loop variables; the loop of a dimension's steps: its extent,
@@ -91,3 +100,26 @@ def unrolled(
     for place in range(whole, extent):
         sums = one(index(place), sums)
     return sums
+
+
+def vector_kind(tile: Tile) -> ir.VectorType:
+    """Of the sums."""
+    element = ir.RankedTensorType(tile.op.operation.operands[2].type).element_type
+    return ir.VectorType.get([tile.lanes], element)
+
+
+def start_values(tile: Tile, kind: ir.VectorType) -> list[ir.Value]:
+    """The accumulators before the first step."""
+    result = tile.op.operation.operands[2]
+    number = initial_number(result)
+    if number is not None:
+        count = tile.plan.rows * tile.plan.vectors
+        return [vector.broadcast(kind, number)] * count
+    out = maps(tile.op)[2]
+    values: list[ir.Value] = []
+    for r in range(tile.plan.rows):
+        for v in range(tile.plan.vectors):
+            ivs = tile.ivs(tile.row_index(r), index(v * tile.lanes))
+            at = place_of(out, ivs)
+            values.append(read_vector(result, at, tile.lanes, tile.mask(r, v)))
+    return values

@@ -16,14 +16,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from nanoloom.ir.linalg_query import maps
 from nanoloom.ir.mlir import arith, ir, vector
 from nanoloom.target.instructions.instruction import LANE, Instruction
 from nanoloom.target.instructions.x86 import EVEN, ODD, ONE
 from nanoloom.vector.nanokernel import flat_columns, k_groups
-from nanoloom.vector.nanokernel.fma import maps, numbers, vector_kind
+from nanoloom.vector.nanokernel.fma import numbers
 from nanoloom.vector.nanokernel.instructions import instruction
 from nanoloom.vector.nanokernel.operands.convert_lhs import convert_lhs, extended
 from nanoloom.vector.nanokernel.operands.vector_load_lhs import Number
+from nanoloom.vector.nanokernel.reduction_loops import vector_kind
 from nanoloom.vector.nanokernel.tile.tile import Tile, place_of, read_vector
 from nanoloom.vector.widths import filled
 

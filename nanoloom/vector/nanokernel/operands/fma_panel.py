@@ -23,16 +23,18 @@ from nanoloom.ir.mlir import arith, ir, memref, vector
 from nanoloom.schedule.directives.nanokernel import FRONT
 from nanoloom.vector.emit_loops import emit_branch
 from nanoloom.vector.nanokernel.fma import (
-    Columns,
+    Column,
     numbers,
     outer_products,
-    right_reader,
+    right_column,
+)
+from nanoloom.vector.nanokernel.operands.converted_rows import ConvertedRows
+from nanoloom.vector.nanokernel.reduction_loops import (
+    nest,
     start_values,
+    unrolled,
     vector_kind,
 )
-from nanoloom.vector.nanokernel.operands.convert_lhs import extended
-from nanoloom.vector.nanokernel.operands.converted_rows import ConvertedRows
-from nanoloom.vector.nanokernel.reduction_loops import nest, unrolled
 from nanoloom.vector.nanokernel.tile.operand_reuse import Visit, visit_of
 from nanoloom.vector.nanokernel.tile.task import as_buffer, locality, whole_loops
 from nanoloom.vector.nanokernel.tile.tile import Tile, place_of
@@ -48,8 +50,8 @@ def accumulate(tile: Tile) -> list[ir.Value]:
         rows = ConvertedRows.of(tile, kind)
         number, innermost = rows.number, rows.strips
 
-    def products(columns: Columns) -> list[ir.Value]:
-        return outer_products(tile, columns, number, start, innermost)
+    def products(column: Column) -> list[ir.Value]:
+        return outer_products(tile, column, number, start, innermost)
 
     first = arith.cmpi(arith.CmpIPredicate.eq, panel.visit.again, index(0))
     if tile.plan.copy_rhs == FRONT:
@@ -80,32 +82,29 @@ class Panel:
             room = memref.alloc(made, [], [], alignment=LINE)
         return Panel(tile, kind, visit, room)
 
-    def fill(self, ivs: list[ir.Value]) -> list[ir.Value]:
-        """The columns at loop variables, from the operand; and they are kept."""
-        self.fetch(ivs)
-        read, made = right_reader(self.tile), []
-        for v in range(self.tile.plan.vectors):
-            made.append(extended(self.kind, read(ivs, v)))
-            vector.store(made[v], self.room, self.place(ivs, v))
+    def fill(self, ivs: list[ir.Value], v: int) -> ir.Value:
+        """A column at loop variables, from the operand; and it is kept."""
+        if not v:
+            self.fetch(ivs)
+        made = right_column(self.tile)(ivs, v)
+        vector.store(made, self.room, self.place(ivs, v))
         return made
 
     def fill_all(self) -> None:
         """All of the panel, in front of the products."""
 
         def step(ivs: list[ir.Value], nothing: list[ir.Value]) -> list[ir.Value]:
-            self.fill(ivs)
+            for v in range(tile.plan.vectors):
+                self.fill(ivs, v)
             return nothing
 
         tile = self.tile
         begin = tile.ivs(index(0), index(0))
         nest(tile, list(tile.shape.reduced), begin, [], step, unrolled)
 
-    def read(self, ivs: list[ir.Value]) -> list[ir.Value]:
-        """The same columns, from the panel."""
-        return [
-            vector.load(self.kind, self.room, self.place(ivs, v))
-            for v in range(self.tile.plan.vectors)
-        ]
+    def read(self, ivs: list[ir.Value], v: int) -> ir.Value:
+        """The same column, from the panel."""
+        return vector.load(self.kind, self.room, self.place(ivs, v))
 
     def place(self, ivs: list[ir.Value], v: int) -> list[ir.Value]:
         first = multiply(self.visit.place, index(self.tile.steps))
