@@ -39,12 +39,14 @@ from nanoloom.vector.nanokernel import instructions
 from nanoloom.vector.nanokernel.amx import panels, product
 from nanoloom.vector.nanokernel.sme import product as outer
 from nanoloom.vector.nanokernel.tile.instruction_order import keep_order
-from nanoloom.vector.nanokernel.tile.unmasked_stores import store_unmasked
+from nanoloom.vector.nanokernel.tile.partial_stores import (
+    skip_absent_rows,
+    store_unmasked,
+)
 from nanoloom.vector.number_products import use_number_products
 from nanoloom.vector.prefetch import fetch_panels
 from nanoloom.vector.redundant_copies import drop_redundant_copies
 from nanoloom.vector.scratch_memory import place_temporaries
-from nanoloom.vector.skip_absent_rows import skip_absent_rows
 from nanoloom.vector.store_at import (
     arena_bytes,
     arena_count,

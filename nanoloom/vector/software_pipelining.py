@@ -53,14 +53,10 @@ def iterations(
     late: numbers are loaded into the registers of those that have been used.
     """
     begin, end = bounds
-    known = constant_of(begin), constant_of(end)
-    if None not in known:
-        return at_least_one(bounds, by, values, reads, compute, late=late)
+    rounds = partial(at_least_one, bounds, by, values, reads, compute, late=late)
+    if None not in (constant_of(begin), constant_of(end)):
+        return rounds()
     some = arith.cmpi(arith.CmpIPredicate.slt, begin, end)
-
-    def rounds() -> list[ir.Value]:
-        return at_least_one(bounds, by, values, reads, compute, late=late)
-
     return emit_branch(some, rounds, lambda: values, [x.type for x in values])
 
 

@@ -169,10 +169,11 @@ MNEMONICS = {
     "f32": ("vfmadd", "fmla", "vfmacc.vv", "mulps", "fmadd.s", "xvmadd"),
     "f64": ("vfmadd", "fmla", "vfmacc.vv", "mulpd", "fmadd.d", "xvmadd"),
     "bf16": ("vdpbf16ps", "bfdot"),
-    "u8s8": ("vpdpbusd",),
-    "s8s8": ("sdot",),
+    "u8s8": ("vpdpbusd", "usdot"),
+    "s8s8": ("sdot", "vpdpbssd"),
     "bf16-amx": ("tdpbf16ps",),
     "u8s8-amx": ("tdpbusd",),
+    "s8s8-amx": ("tdpbssd",),
 }
 
 

@@ -6,7 +6,7 @@ been added to a result is written when it leaves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,6 @@ from nanoloom.ir.mlir import arith, ir, memref, vector
 from nanoloom.nest.extent import Lanes
 from nanoloom.nest.reuse import Place, moved
 from nanoloom.nest.taps import Tap, Window
-from nanoloom.vector.emit_loops import emit_loop
 from nanoloom.vector.lane_values import Uniform, Vector
 from nanoloom.vector.operand_loads import load_operand
 from nanoloom.vector.stationary import dot_products
@@ -51,17 +50,6 @@ def factors_of(number: int, x: Operand, dim: int) -> Place:
     if None in found:
         raise Error(f"operand {number} lies at no sum of axes: nothing of it stays")
     return tuple(factor for factor in found if factor is not None)
-
-
-def loop(
-    bounds: tuple[int | ir.Value, int | ir.Value],
-    inside: Callable[[ir.Value, list[ir.Value]], list[ir.Value] | None],
-    step: int = 1,
-    values: Sequence[ir.Value] = (),
-) -> list[ir.Value]:
-    """A loop of a block of code, which LLVM leaves as it is: `turns` says how many of
-    its steps stand behind each other."""
-    return emit_loop(bounds, step, values, inside, rolled=True)
 
 
 @dataclass

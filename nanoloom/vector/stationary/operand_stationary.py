@@ -14,8 +14,9 @@ from nanoloom.ir.access import constant_of
 from nanoloom.ir.mlir import ir
 from nanoloom.nest.register_residency import Residency, residency
 from nanoloom.nest.taps import Tap
+from nanoloom.vector.emit_loops import emit_loop
 from nanoloom.vector.extent_values import possible_values
-from nanoloom.vector.stationary.held_operands import HeldOperands, loop
+from nanoloom.vector.stationary.held_operands import HeldOperands
 from nanoloom.vector.tile_points import with_value
 
 
@@ -59,4 +60,4 @@ def points(
     def beyond(at: ir.Value, _: Sequence[ir.Value]) -> None:
         points(held, with_value(ivs, dim, at), tap, where, level + 1, known=False)
 
-    loop((written, extent), beyond)
+    emit_loop((written, extent), 1, [], beyond, rolled=True)

@@ -17,10 +17,10 @@ from nanoloom.errors import Error
 from nanoloom.ir.access import add, index
 from nanoloom.ir.mlir import arith, ir
 from nanoloom.nest.taps import Tap
-from nanoloom.vector.emit_loops import emit_branch
+from nanoloom.vector.emit_loops import emit_branch, emit_loop
 from nanoloom.vector.extent_values import possible_values
 from nanoloom.vector.extents import is_next
-from nanoloom.vector.stationary.held_operands import HeldOperands, Key, loop
+from nanoloom.vector.stationary.held_operands import HeldOperands, Key
 from nanoloom.vector.tile_points import with_value
 
 MOST_EXTENTS = 3  # of the innermost loop: each has code of its own
@@ -70,7 +70,7 @@ def rows(
     if is_next(index(0), end):
         step(index(0))
         return
-    loop((0, end), lambda at, _: step(at))
+    emit_loop((0, end), 1, [], lambda at, _: step(at), rolled=True)
 
 
 def inside(
@@ -162,7 +162,9 @@ def sweep(
         assert set(held.now) == set(carried), "a step leaves what the next one finds"
         return [held.now[key][0] for key in carried]
 
-    enter(held, carried, loop((first, middle), together, turns, values))
+    # LLVM leaves it as it is: `turns` says how many steps stand behind each other.
+    left = emit_loop((first, middle), turns, values, together, rolled=True)
+    enter(held, carried, left)
     steps(middle, last)
     held.release(with_value(ivs, dim, index(last)))
 
