@@ -8,7 +8,6 @@ A register has the groups of as many columns as it has lanes of 32 bits.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nanoloom.ir.access import (
@@ -39,46 +38,36 @@ def in_groups_of(x: Operand, column: int, depth: int, group: int) -> bool:
     return results[-2:] == [row, lane * group + step % group]
 
 
-@dataclass(frozen=True)
-class GroupedRows:
-    """An input of a strip that lies so.  kind: of a register."""
+def grouped_registers(
+    strip: RegisterTile,
+    number: int,
+    along: tuple[int, int],
+    kind: ir.VectorType,
+    point: Point,
+) -> Iterator[ir.Value]:
+    """The group that a point's step is in, of all columns of a vector.
 
-    strip: RegisterTile
-    number: int
-    depth: int
-    group: int
-    kind: ir.VectorType
-
-    @property
-    def operand(self) -> Operand:
-        return self.strip.inputs[self.number]
-
-    def registers(self, point: Point) -> Iterator[ir.Value]:
-        """The group that a point's step is in, of all columns of a vector.
-
-        Each is loaded when it is asked for.
-        """
-        width, buffer = self.kind.shape[0], self.operand.buffer
-        count = self.strip.lanes.count * self.group // width
-        row = group_number(point.ivs[self.depth], self.group)
-        column = multiply(point.ivs[self.strip.dim], index(self.group))
-        *outer, _, _ = self.operand.indexing.results
-        lead = [apply(e, point.ivs) for e in outer]
-        lanes = Lanes(width, scalable=True)
-        masks = [] if point.mask is None else self.masks(point.mask)
-        for number in range(count):
-            at = [*lead, row, add(column, as_index(elements(lanes, number)))]
-            if masks:
-                rest = filled(self.kind, 0)
-                yield vector.maskedload(self.kind, buffer, at, masks[number], rest)
-            else:
-                yield vector.load(self.kind, buffer, at)
-
-    def masks(self, mask: ir.Value) -> list[ir.Value]:
-        """A mask of columns as masks of their groups' numbers."""
-        bit = ir.IntegerType.get_signless(1)
-        kind = vector_type(Lanes(self.kind.shape[0], scalable=True), bit)
-        return parts_of(interleaved_panel([mask] * self.group), kind)
+    number: of the input that lies so.  along: the dimension of the sum, and its steps
+    in a group.  kind: of a register.  Each is loaded when it is
+    asked for.
+    """
+    x, (width,) = strip.inputs[number], kind.shape
+    depth, group = along
+    row = group_number(point.ivs[depth], group)
+    column = multiply(point.ivs[strip.dim], index(group))
+    *outer, _, _ = x.indexing.results
+    lead = [apply(e, point.ivs) for e in outer]
+    lanes, masks = Lanes(width, scalable=True), list[ir.Value]()
+    if point.mask is not None:  # of columns, as those of their groups' numbers
+        bits = vector_type(lanes, ir.IntegerType.get_signless(1))
+        masks = parts_of(interleaved_panel([point.mask] * group), bits)
+    for part in range(strip.lanes.count * group // width):
+        at = [*lead, row, add(column, as_index(elements(lanes, part)))]
+        if masks:
+            rest = filled(kind, 0)
+            yield vector.maskedload(kind, x.buffer, at, masks[part], rest)
+        else:
+            yield vector.load(kind, x.buffer, at)
 
 
 def parts_of(wide: ir.Value, kind: ir.VectorType) -> list[ir.Value]:

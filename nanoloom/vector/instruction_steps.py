@@ -24,7 +24,7 @@ from nanoloom.ir.mlir import arith, ir, llvm, vector
 from nanoloom.nest.extent import Lanes
 from nanoloom.target.instructions.choose import DotUse
 from nanoloom.target.instructions.instruction import BITS, LANE
-from nanoloom.vector.grouped_rows import GroupedRows, parts_of
+from nanoloom.vector.grouped_rows import grouped_registers, parts_of
 from nanoloom.vector.instruction_operands import RowFactors, filled
 from nanoloom.vector.lane_values import Vector
 from nanoloom.vector.nanokernel.instructions import add_products
@@ -157,9 +157,13 @@ class InstructionSteps:
         if self.use.dot.lanes:
             return
         kind = self.numbers_of(strip)
-        rows = GroupedRows(strip, self.right, self.depth, self.group, kind)
+        along = self.depth, self.group
         for column, point in enumerate(firsts):
-            loaded = rows.registers(point) if self.woven else self.weave(strip, point)
+            loaded = (
+                grouped_registers(strip, self.right, along, kind, point)
+                if self.woven
+                else self.weave(strip, point)
+            )
             if not self.holds_rows:
                 yield column, [*enumerate(loaded)]
                 continue
