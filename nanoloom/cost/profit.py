@@ -15,14 +15,14 @@ from nanoloom.target.facts import Target
 def pays(apart: LoopNest, fused: LoopNest, target: Target) -> bool:
     """Whether stages in the tasks of the last one are faster than one by one.
 
-    Where nothing is computed again they are: each pass over a tensor that there is less
-    spares instructions at least.
+    Where nothing is computed again they are, if no more bytes come into the cache: each
+    pass over a tensor that there is less spares instructions at least.
     """
     joined = estimate(fused, (), target)
-    if not joined.recomputed:
-        return True
     lanes = target.lanes(bits("f32")) * target.vector.fma_per_cycle
     spared = estimate(apart, (), target).moved("l2") - joined.moved("l2")
+    if not joined.recomputed:
+        return spared >= 0
     return (
         joined.recomputed / lanes
         < target.caches.l3_cycles * spared / target.caches.line

@@ -97,7 +97,7 @@ class Reporter:
 
     @cached_property
     def apart(self) -> dict[str, list[NotFused]]:
-        return not_fused(self.model.program, self.nests)
+        return not_fused(self.model.program)
 
     @cached_property
     def steps(self) -> list[str]:

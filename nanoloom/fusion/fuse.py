@@ -1,7 +1,8 @@
 """One loop that joins groups: what makes a tensor with what alone reads it.
 
 A rule says what stands in front of a group in its kernel: whether the footprint of a
-task's block is known, and whether that pays.  The loop keeps the groups, and the plan.
+task's block is known, and whether that pays; or why a tensor stays in memory.  The loop
+keeps the groups, the plan and the reasons.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from dataclasses import dataclass
 
 from nanoloom.fusion.fusion_plan import mark
 from nanoloom.fusion.group import Group, users
-from nanoloom.ir.linalg_query import Kind, Op, is_contraction, is_generic
+from nanoloom.fusion.insert_in_place import home
+from nanoloom.fusion.outline import external_inputs, group_results
+from nanoloom.ir.linalg_query import Kind, Op, base, is_contraction, is_generic
 from nanoloom.ir.mlir import ir
 
 Owners = dict[ir.Operation, Group]
@@ -29,25 +32,58 @@ class Front:
     between: tuple[Op, ...] = ()
 
 
-Rule = Callable[[Group, Owners], Front | None]
+@dataclass(frozen=True)
+class Reason:
+    """Why a value that a group reads has a kernel of its own."""
+
+    value: ir.Value
+    text: str
+
+
+Rule = Callable[[Group, Owners], Front | Reason | None]
 
 
 def fuse_groups(groups: list[Group], rule: Rule) -> list[Group]:
-    """Join groups where a rule says so, each where the last one stood."""
+    """Join groups where a rule says so, each where the last one stood.
+
+    A rule gives None where there is nothing that it is about.
+    """
     owner = {op.operation: group for group in groups for op in group.ops}
     gone: set[int] = set()
     for group in groups:
         front = rule(group, owner)
-        if front is not None:
+        if isinstance(front, Reason):
+            group.apart[front.value] = front.text
+        elif front is not None:
             mark(front.parts[-1].ops[-1])
             made = [op for part in front.parts for op in part.ops]
             group.ops = [*made, *front.between, *group.ops]
+            group.apart |= {v: x for p in front.parts for v, x in p.apart.items()}
             roots = {group.root, *(part.root for part in front.parts)}
             product = Kind.CONTRACTION in roots
             group.root = Kind.CONTRACTION if product else Kind.REDUCTION
             group.rows = 0
             gone |= {id(part) for part in front.parts}
     return [group for group in groups if id(group) not in gone]
+
+
+def said_apart(groups: list[Group]) -> None:
+    """Give what no rule was about its reason: what groups read of others."""
+    made = {home(base(v)): group for group in groups for v in group_results(group)}
+    readers: dict[ir.Value, list[tuple[Group, ir.Value]]] = {}
+    for group in groups:
+        for value in external_inputs(group):
+            if made.get(home(base(value)), group) is not group:
+                readers.setdefault(home(base(value)), []).append((group, value))
+    for whole, found in readers.items():
+        for group, value in found:
+            kinds = f"{made[whole].root.value} with {group.root.value} behind it"
+            why = f"no rule joins {kinds}"
+            if len(found) > 1:
+                why = f"{len(found)} kernels read it, and each would make it again"
+            elif value != base(value):
+                why = "it is read in another shape"
+            group.apart.setdefault(value, why)
 
 
 def product(group: Group) -> Op | None:

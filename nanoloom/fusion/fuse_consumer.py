@@ -15,7 +15,14 @@ from collections.abc import Sequence
 
 from nanoloom.cost.profit import pays
 from nanoloom.fusion.candidate_nest import nest_of
-from nanoloom.fusion.fuse import Front, Owners, fuse_groups, only_reader, product
+from nanoloom.fusion.fuse import (
+    Front,
+    Owners,
+    Reason,
+    fuse_groups,
+    only_reader,
+    product,
+)
 from nanoloom.fusion.fuse_producer import SMALL_CACHE
 from nanoloom.fusion.group import LIMIT, Group, group_of, users
 from nanoloom.fusion.guarded_reads import guard, readers_of
@@ -35,6 +42,8 @@ from nanoloom.nest.tasks import in_tasks
 from nanoloom.target.facts import Target
 
 SMALL_PANEL = 64  # columns, for any CPU
+SHARED_BORDER = "what lies around it is read elsewhere, too"
+NO_GAIN = "blocks of its reader would take more again than they spare"
 
 
 def fuse_consumers(
@@ -52,7 +61,7 @@ def fuse_consumers(
     their number decides are of known ones alone.
     """
 
-    def rule(group: Group, owner: Owners) -> Front | None:
+    def rule(group: Group, owner: Owners) -> Front | Reason | None:
         first = group.ops[0]
         if not is_reduction(first) and not is_permutation(first):
             return None
@@ -68,12 +77,17 @@ def fuse_consumers(
         same = {inputs(first)[0]: value}
         nest = nest_of([*source.ops, *group.ops], weights, same)
         found = fused_consumer(nest)
-        if found is None or (found.is_permutation and not permutes):
+        if found is None:
+            return Reason(value, "no block of it is a block of what a product makes")
+        if found.is_permutation and not permutes:
             return None
-        if not fits(nest, found, target, known=known):
-            return None
+        why = loss(nest, found, target, known=known)
+        if why:
+            return Reason(value, why)
         between = () if insertion is None else is_padded(first, insertion, value)
-        return None if between is None else Front((source,), between)
+        if between is None:
+            return Reason(value, SHARED_BORDER)
+        return Front((source,), between)
 
     return fuse_groups(groups, rule)
 
@@ -89,24 +103,28 @@ def suits(source: Group, value: ir.Value, group: Group) -> bool:
     return len(ranks) == 1 and (read != value.type or only_reader(source, group))
 
 
-def fits(
+def loss(
     nest: LoopNest, found: FusedConsumer, target: Target | None, *, known: bool
-) -> bool:
-    """Whether a task's part of what is read stays in the cache, and that pays."""
+) -> str:
+    """Why a task's part of what is read does not stay in the cache, or why that does
+    not pay; "" where it does."""
     if found.is_permutation:
-        return True
+        return ""
     cache, columns = SMALL_CACHE, SMALL_PANEL
     if target is not None:
         cache = target.caches
         columns = PANEL_VECTORS * target.lanes(bits("f32"))
     sizes = found.blocks(columns, cache)
-    if found.is_scattered or not found.fit(sizes, cache):
-        return False
+    if found.is_scattered:
+        return "small windows side by side along several axes read few rows together"
+    if not found.fit(sizes, cache):
+        return "what a block of its reader reads is more than half of the cache"
     if not any(map(found.overlap, found.names)):
-        return True
+        return ""
     if target is None or not known:
-        return False
-    return pays(nest, in_tasks(nest, found.last, sizes), target)
+        return "its windows overlap, and its sizes are not known"
+    paid = pays(nest, in_tasks(nest, found.last, sizes), target)
+    return "" if paid else NO_GAIN
 
 
 def insertion_in_front(reader: Op) -> Op | None:

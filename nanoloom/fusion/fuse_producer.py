@@ -19,7 +19,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nanoloom.fusion.fuse import Front, Owners, fuse_groups, only_reader, product
+from nanoloom.fusion.fuse import (
+    Front,
+    Owners,
+    Reason,
+    fuse_groups,
+    only_reader,
+    product,
+)
 from nanoloom.fusion.group import LIMIT, Group, group_of, is_closed, users
 from nanoloom.fusion.inline_operation import inline_operation, is_plain
 from nanoloom.fusion.read_through_views import is_reduction
@@ -72,13 +79,18 @@ def fuse_producers(
     """
     cache = SMALL_CACHE if target is None else target.caches
 
-    def rule(group: Group, owner: Owners) -> Front | None:
+    def rule(group: Group, owner: Owners) -> Front | Reason | None:
         op = product(group)
         if op is None or any(kind(x) is not Kind.ELEMENTWISE for x in group.ops[1:]):
             return None
-        left = read_by_rows(op, weights, cache)
+        left = read_by_rows(op, weights)
         front = None if left is None else producer_of(left, group, owner)
-        return Front((front,)) if front is not None and is_of_f32(front) else None
+        if left is None or front is None or not is_of_f32(front):
+            return None
+        shape = roles(alone(op))
+        if shape is None or not is_profitable(shape, cache):
+            return Reason(left, "each block of rows would read all of the weights")
+        return Front((front,))
 
     return fuse_groups(groups, rule)
 
@@ -101,8 +113,8 @@ def is_inlined(front: Group, op: Op) -> bool:
     return reads_once(alone(op)) and not becomes_product
 
 
-def read_by_rows(op: Op, weights: Sequence[ir.Value], cache: Cache) -> ir.Value | None:
-    """The left operand of a packed product, if blocks of its rows pay."""
+def read_by_rows(op: Op, weights: Sequence[ir.Value]) -> ir.Value | None:
+    """The left operand of a packed product that reads blocks of its rows."""
     stage = alone(op)
     shape = roles(stage)
     if (
@@ -115,7 +127,7 @@ def read_by_rows(op: Op, weights: Sequence[ir.Value], cache: Cache) -> ir.Value 
         return None
     if {*elements(stage, shape)} != {"f32"} or shape.shared or len(shape.reduced) > 1:
         return None
-    return inputs(op)[shape.left] if is_profitable(shape, cache) else None
+    return inputs(op)[shape.left]
 
 
 def is_of_f32(group: Group) -> bool:

@@ -11,7 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nanoloom.fusion.fuse import Front, Owners, fuse_groups, only_reader, product
+from nanoloom.fusion.fuse import (
+    Front,
+    Owners,
+    Reason,
+    fuse_groups,
+    only_reader,
+    product,
+)
 from nanoloom.fusion.group import Group, group_of
 from nanoloom.ir.linalg_query import (
     Kind,
@@ -34,10 +41,13 @@ def fuse_product_chains(
     weights: the arguments that are parameters.
     """
 
-    def rule(group: Group, owner: Owners) -> Front | None:
+    def rule(group: Group, owner: Owners) -> Front | Reason | None:
         parts = parts_of(group, owner)
-        if parts is None or any(reads_large(x, weights) for x in (parts[0], group)):
+        if parts is None:
             return None
+        if any(reads_large(x, weights) for x in (parts[0], group)):
+            (made,) = parts[1].ops[-1].operation.results
+            return Reason(made, "each block of rows would read all of a large weight")
         return Front(parts)
 
     return fuse_groups(groups, rule)

@@ -19,6 +19,7 @@ from nanoloom.ir.mlir import ir
 from nanoloom.nest.contraction import roles
 from nanoloom.nest.fusion import fusion
 from nanoloom.nest.nest import LoopNest
+from nanoloom.nest.parts import shared_rows
 from nanoloom.nest.plan import Fusion
 from nanoloom.nest.statement import Statement
 
@@ -39,8 +40,8 @@ def with_plan(nest: LoopNest, module: ir.Module) -> LoopNest:
         attributes = op.operation.attributes
         if FUSED in attributes:
             name: str = attributes[STAGE].value  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
-            consumer = next(readers(nest, name))
-            at = attributes[FUSED].value or task_loop(consumer)  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
+            consumer, loop = task_loop(nest, name)
+            at = attributes[FUSED].value or loop  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
             attributes[FUSED] = ir.StringAttr.get(at)
             plan.append(fusion(nest, name, consumer.name, at))
     return replace(nest, plan=tuple(plan))
@@ -55,10 +56,18 @@ def readers(nest: LoopNest, name: str) -> Iterator[Statement]:
             yield from readers(nest, reader.name)
 
 
-def task_loop(consumer: Statement) -> str:
-    """The innermost loop of a stage that tasks have blocks of: of a product that of its
-    rows, as all columns read what is in front."""
+def task_loop(nest: LoopNest, name: str) -> tuple[Statement, str]:
+    """What a stage is computed inside of, and the innermost loop of that which tasks
+    have blocks of.
+
+    Of a product that of its rows, as all columns read what is in front.  Several stages
+    that read rows whole end in the last one.
+    """
+    found = {reader.name: reader for reader in readers(nest, name)}
+    consumer, several = next(iter(found.values())), len(found) > 1
     shape = roles(consumer) if consumer.is_contraction else None
     if shape is not None:
-        return consumer.names[(*shape.shared, *shape.rows)[-1]]
-    return [axis.name for axis in consumer.axes if not axis.is_reduction][-1]
+        return consumer, consumer.names[(*shape.shared, *shape.rows)[-1]]
+    if several and nest.last is not None:
+        return nest.last, nest.last.names[shared_rows(nest) - 1]
+    return consumer, [axis.name for axis in consumer.axes if not axis.is_reduction][-1]

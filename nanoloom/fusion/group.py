@@ -9,7 +9,7 @@ where results are read both by the next group and elsewhere (multi_output_fusion
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from nanoloom.fusion.insert_in_place import INSERT, is_insertion
 from nanoloom.ir.linalg_query import (
@@ -37,11 +37,16 @@ MOVABLE = ("tensor.empty", "arith.constant")
 
 @dataclass(eq=False)
 class Group:
-    """Operations in program order; `root` decides about the schedule."""
+    """Operations in program order; `root` decides about the schedule.
+
+    rows: leading parallel dimensions that all operations share.  apart: of values that
+    it reads, why what makes them is no part of it.
+    """
 
     ops: list[Op]
     root: Kind
-    rows: int  # leading parallel dimensions that all operations share
+    rows: int
+    apart: dict[ir.Value, str] = field(default_factory=dict[ir.Value, str])
 
 
 def is_movable(op: Op) -> bool:

@@ -143,6 +143,7 @@ class MultiOutputFusion:
             [*producer.ops, *group.ops], key=lambda op: self.place[op.operation]
         )
         group.rows = min(group.rows, producer.rows)
+        group.apart |= producer.apart
         if producer.root is Kind.REDUCTION:
             group.root = Kind.REDUCTION
         self.owner |= {op.operation: group for op in producer.ops}

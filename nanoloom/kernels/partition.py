@@ -75,6 +75,7 @@ class Partition:
     sizes: list[int] = field(default_factory=list)
     filled: set[ir.Value] = field(default_factory=set)
     checks: list[Word] = field(default_factory=list)
+    apart: dict[int, str] = field(default_factory=dict[int, str])
 
     def __post_init__(self) -> None:
         count = len(self.lowered.inputs)
@@ -134,6 +135,8 @@ class Partition:
             self.draft_repeat(group.ops[0])
             return
         places = tuple(self.place(base(v)) for v in external_inputs(group))
+        for value, why in group.apart.items():
+            self.apart.setdefault(self.buffer(base(value)).index, why)
         results = group_results(group)
         for result in results:
             if part_of(result) is not None:
@@ -275,4 +278,5 @@ class Partition:
             total,
             tuple(self.checks),
             tuple(self.repeats),
+            apart=self.apart,
         )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from math import prod
 
 from nanoloom.dynamic.floor_division import Floor
@@ -75,6 +76,7 @@ class Program:
     buffers: bytes of each arena buffer; offsets: its place in the arena.
     checks: what must be in range when all calls are done, in the order of the nodes.
     sizes: of a program for all shapes; offsets are those of its buffers' slots then.
+    apart: of buffers, why what reads each is not one kernel with what makes it.
     """
 
     kernels: dict[str, Kernel]
@@ -88,6 +90,7 @@ class Program:
     checks: tuple[Word, ...] = ()
     repeats: tuple[Repeated, ...] = ()
     sizes: ProgramSizes | None = None
+    apart: Mapping[int, str] = field(default_factory=dict[int, str])
 
     @property
     def points(self) -> int:

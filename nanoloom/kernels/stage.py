@@ -15,6 +15,7 @@ from nanoloom.fusion.fold_copies import (
     pack_right_operands,
 )
 from nanoloom.fusion.follow_products import follow_products
+from nanoloom.fusion.fuse import said_apart
 from nanoloom.fusion.fuse_by_footprint import fuse_by_footprint
 from nanoloom.fusion.fuse_consumer import fuse_consumers
 from nanoloom.fusion.fuse_into_reader import fuse_into_readers
@@ -93,6 +94,7 @@ def partition(
     flat = known and target is not None and target.vector.any_length
     weights = list(block.arguments)[len(lowered.inputs) :]
     groups = joined(block, weights, target, in_rows=in_rows)
+    said_apart(groups)
     cutting = Partition(
         lowered, block, bodies, joins=not open_images, flat=flat, tiles=known
     )
@@ -151,7 +153,7 @@ def joined(
     consumers = partial(fuse_consumers, weights=weights, target=target, known=in_rows)
     groups = fuse_product_chains(fuse_into_readers(form_groups(block)), weights)
     groups = inline_producers(consumers(groups, permutes=False))
-    groups = fuse_by_footprint(groups, target if in_rows else None)
+    groups = fuse_by_footprint(groups, weights, target if in_rows else None)
     masks = target is not None and reads_rows_in_part(target)
     groups = guard_reads(fuse_multiple_outputs(block, groups), weights, masks=masks)
     if not in_rows:

@@ -32,8 +32,7 @@ ANY = sys.maxsize  # points: an index may reach as far
 class FusedConsumer:
     """A product, what follows it at the same places up to `end`, and what reads that.
 
-    pad: a border around `end` that the consumer reads, None for none.  last: the
-    consumer, or what follows it at the same places.
+    pad: a border around `end`, None for none.  last: the consumer, or what follows it.
     """
 
     product: Statement
@@ -78,7 +77,7 @@ class FusedConsumer:
         inside, made = self.inside(nest), self.made_of(sizes)
         rows = [made[name] for name in self.end.writes[0].plain[:-1] if name]
         begin = inside.stages.index(self.product)
-        made_here = (of_sizes(stage, rows) for stage in inside.stages[begin:])
+        made_here = [of_sizes(stage, rows) for stage in inside.stages[begin:]]
         return replace(inside, stages=(*inside.stages[:begin], *made_here))
 
     def behind(self, nest: LoopNest, sizes: Sizes) -> LoopNest:
@@ -149,7 +148,7 @@ class FusedConsumer:
         return sizes
 
     def overlap(self, name: str) -> bool:
-        """Whether windows overlap along one of the last stage's axes."""
+        """Whether windows overlap along an axis of the last stage."""
         return any(reach > step for step, reach in self.windows(name))
 
     def windows(self, name: str) -> list[tuple[int, int]]:
@@ -181,8 +180,7 @@ def fused_consumer(nest: LoopNest) -> FusedConsumer | None:
     first = first_elsewhere(nest, product)
     if makes_columns(nest, product) is None or first is None:
         return None
-    is_pad = first.inside is not None
-    consumer = nest.readers(first.writes[0].buffer)[0] if is_pad else first
+    consumer = nest.readers(first.writes[0].buffer)[0] if first.inside else first
     source = first.inside.buffer if first.inside else consumer.reads[0].buffer
     end = nest.writer(source)
     if end is None or len(nest.consumers(end.name)) != 1 or source in nest.results:
@@ -194,9 +192,12 @@ def fused_consumer(nest: LoopNest) -> FusedConsumer | None:
 
 def planned_consumer(nest: LoopNest) -> FusedConsumer | None:
     """The parts of a nest whose plan has a product in what reads its result."""
-    pairs = [(nest.stage(x.producer), nest.stage(x.consumer)) for x in nest.plan]
-    behind = [pair for pair in pairs if not pair[1].is_contraction]
-    return consumer_at(nest, *behind[0]) if behind and nest.products else None
+    pairs = ((nest.stage(x.producer), nest.stage(x.consumer)) for x in nest.plan)
+    behind = next((pair for pair in pairs if not pair[1].is_contraction), None)
+    if behind is None or [roles(x) is None for x in nest.products] != [False]:
+        return None
+    found = consumer_at(nest, *behind)
+    return found if found.is_permutation or is_reduced(found) else None
 
 
 def consumer_at(nest: LoopNest, end: Statement, consumer: Statement) -> FusedConsumer:

@@ -1,24 +1,27 @@
-"""Windows that read others' windows, as parts of one kernel.
+"""What reads the results of reductions, as parts of one kernel.
 
     for block of y (a task):
         t = sums of x, of the points that the block reads
-        y = sums of windows of t
+        y = sums of windows of t, or of its rows
 
-Legality is the affine footprint of a window; what is computed again at the edges of
+Legality is the affine footprint of what is read; what is computed again at the edges of
 blocks is weighed by cost/profit.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import prod
 
+from nanoloom.nest.contraction import bits, roles
 from nanoloom.nest.footprint import Sizes
-from nanoloom.nest.granularity import TASK_ELEMENTS
+from nanoloom.nest.granularity import BLOCK_ROWS, FEWEST_TASKS, TASK_ELEMENTS
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
-from nanoloom.nest.steps import number
+from nanoloom.nest.steps import number, read_inside, steps_around, whole
 from nanoloom.nest.task_sizes import PADDED, numbers, task_sizes
+from nanoloom.target.facts import Target
 
 
 def has_windows(stage: Statement) -> bool:
@@ -48,15 +51,67 @@ def parts_of(nest: LoopNest) -> Iterator[LoopNest]:
     yield nest.of_stages([s for s in nest.stages if s not in taken], nest.results)
 
 
+def rows_of(stage: Statement) -> int:
+    """Leading axes of which a task may have a part: not those of a sum's numbers, or of
+    vectors."""
+    leading = stage.leading_parallel()
+    by_rows = stage.is_reduction and not stage.is_contraction
+    return leading if by_rows and not has_windows(stage) else leading - 1
+
+
+def shared_rows(nest: LoopNest) -> int:
+    """Leading axes of which a task may have a part of each stage."""
+    return max(0, min(rows_of(stage) for stage in nest.stages if stage.reads))
+
+
+def in_block(nest: LoopNest, part: LoopNest) -> LoopNest:
+    """A part of the points that a task of the last stage makes."""
+    assert nest.last is not None, "asked of what has a last stage"
+    last, block = nest.last, whole(nest.last) | blocks(nest)
+
+    def of_block(stage: Statement) -> Statement:
+        sizes = read_inside(nest, stage, last.name, block)
+        axes = (
+            a if a.is_reduction else replace(a, extent=sizes[a.name])
+            for a in stage.axes
+        )
+        return replace(stage, axes=tuple(axes))
+
+    return replace(part, stages=tuple(map(of_block, part.stages)))
+
+
 def block_sizes(nest: LoopNest) -> tuple[int, ...]:
     """Points of the last stage's axes that a task makes, 0 for all; as many as the part
-    that makes most has of a task's.  The innermost axis is whole."""
+    that makes most has of a task's.  Rows that others need whole are."""
     last = nest.last
     assert last is not None, "asked of what has a last stage"
-    outer = list(range(last.leading_parallel()))[:-1]
+    outer = list(range(shared_rows(nest)))
     most = max(made(stage) for stage in nest.stages if stage.reads)
-    wanted = max(1, PADDED * TASK_ELEMENTS * made(last) // most)
+    windows = any(map(has_windows, nest.stages))
+    each = made(last) if windows else prod(numbers(last))
+    wanted = PADDED * TASK_ELEMENTS * each // most
+    wanted = max(1, wanted if windows else min(wanted, each // FEWEST_TASKS))
     return task_sizes(numbers(last), outer, {}, 1, wanted)
+
+
+def reuses_panels(fused: LoopNest, target: Target) -> bool:
+    """Whether the tasks of a nest read their products' right operands no more often
+    than a product's own do: enough rows for each panel, or all panels in the
+    first-level cache; and there are tasks enough."""
+    for product in fused.products:
+        shape = roles(product)
+        if shape is None:
+            continue
+        tasks, inside = 1.0, whole(product)
+        for step in steps_around(fused, product):
+            tasks, inside = tasks * step.times, step.sizes
+        rows = prod(number(inside[product.names[d]]) for d in shape.rows)
+        right = fused.buffer(product.reads[shape.right].buffer)
+        size = prod(map(number, right.shape)) * bits(right.element) // bits("u8")
+        most = target.caches.resident if rows >= BLOCK_ROWS else target.caches.l1d
+        if tasks < FEWEST_TASKS or size > most:
+            return False
+    return True
 
 
 def made(stage: Statement) -> int:

@@ -65,16 +65,17 @@ def chosen(nest: LoopNest, target: Target) -> Schedule:
 
 def of_several(nest: LoopNest, last: Statement, target: Target) -> Schedule | None:
     """Of a product with what else a task makes in its cache, as the kernel's plan says:
-    another product, or what reads its result at other places; or windows of others."""
+    another product, or what reads its result at other places; or of reductions."""
     chain = chain_of(nest)
     if chain is not None:
         return product_chain(nest, chain, last, target)
-    if nest.plan and not nest.products:
-        return fused_parts(nest, last, target, chosen)
     found = planned_consumer(nest)
-    if found is None:
-        return None
-    return in_tasks_of(nest, found, target, chosen) or by_rows(nest, last, target)
+    if found is not None:
+        return in_tasks_of(nest, found, target, chosen) or by_rows(nest, last, target)
+    readers = [nest.stage(fusion.consumer) for fusion in nest.plan]
+    if readers and not any(reader.is_contraction for reader in readers):
+        return fused_parts(nest, last, target, chosen)
+    return None
 
 
 def by_product(nest: LoopNest, last: Statement, target: Target) -> Schedule | None:

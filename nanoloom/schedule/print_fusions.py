@@ -11,7 +11,6 @@ from nanoloom.memory.calls import Call, Storage
 from nanoloom.nest.fusion import plan_of
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.plan import Fusion
-from nanoloom.nest.steps import bytes_inside, steps_of, whole
 from nanoloom.target.facts import Target
 
 PLANNED = "; the kernel's plan"
@@ -38,7 +37,7 @@ def print_fusions(
             for x in plan_of(nest)
         ]
         lines.append(f"  {print_estimate(estimate(nest, (), target))}")
-    apart = [print_edge(edge, nests) for edge in edges_of(program)]
+    apart = [print_edge(edge) for edge in edges_of(program)]
     if apart:
         lines += ["", "not fused:", *(f"  {line}" for line in apart)]
     return "\n".join(lines) + "\n"
@@ -76,12 +75,13 @@ def size(count: int) -> str:
 class Edge:
     """A tensor of the arena that one call writes and others read.
 
-    argument: which of each reader's arguments it is.
+    why: it goes through memory.
     """
 
     bytes: int
     writer: Call
-    readers: tuple[tuple[Call, int], ...]
+    readers: tuple[Call, ...]
+    why: str
 
 
 def edges_of(program: Program) -> Iterator[Edge]:
@@ -90,7 +90,7 @@ def edges_of(program: Program) -> Iterator[Edge]:
     Where calls write parts of a tensor, the last of them.
     """
     writer: dict[int, Call] = {}
-    readers: dict[int, dict[int, tuple[Call, int]]] = {}
+    readers: dict[int, dict[int, Call]] = {}
     for number, call in enumerate(program.calls):
         results = len(program.kernels[call.kernel].nest.results)
         given = len(call.arguments) - results
@@ -100,55 +100,16 @@ def edges_of(program: Program) -> Iterator[Edge]:
             if argument >= given:
                 writer[place.index] = call
             elif place.index in writer:
-                readers.setdefault(place.index, {})[number] = (call, argument)
+                readers.setdefault(place.index, {})[number] = call
     for buffer, call in writer.items():
         if buffer in readers:
             found = tuple(readers[buffer].values())
-            yield Edge(program.buffers[buffer], call, found)
+            why = program.apart.get(buffer, "it lies in several parts")
+            yield Edge(program.buffers[buffer], call, found, why)
 
 
-def print_edge(edge: Edge, nests: Mapping[str, LoopNest]) -> str:
-    """What goes through memory, and what its first reader takes of it in a step."""
-    call, argument = edge.readers[0]
-    nest = nests.get(call.kernel)
-    taken = None if nest is None else share_of_step(nest, argument)
-    names = [each.layer or each.kernel for each, _ in edge.readers]
-    line = f"{edge.writer.layer or edge.writer.kernel} -> {listed(names)}: "
-    line += size(edge.bytes)
-    if taken is None:
-        return line
-    step, loops = taken
-    many = f"; read {loops:.3g} times in all" if loops > 1.01 else "; read once"
-    line += f", {size(step)} in a step of its reader's outermost loop{many}"
-    return f"{line}: {reason_apart(edge, step, loops)}"
-
-
-def reason_apart(edge: Edge, step: int, loops: float) -> str:
-    """Why what is read so is not made inside of its reader.
-
-    step: bytes of a step of the reader.  loops: how often all steps read it.
-    """
-    if len(edge.readers) > 1:
-        return f"{len(edge.readers)} kernels read it, and each would make it again"
-    if step >= edge.bytes:
-        return "a step needs all of it"
-    if loops > 1.01:
-        return f"it would be made {loops:.3g} times"
-    return "each step needs its own part alone, but nothing joins two such kernels"
-
-
-def share_of_step(nest: LoopNest, argument: int) -> tuple[int, float] | None:
-    """Bytes of an argument in a step of its reader's outermost loop, and how often the
-    steps read it in all; None where no stage reads it."""
-    buffer = next((b for b in nest.buffers if b.argument == argument), None)
-    if buffer is None:
-        return None
-    for stage in nest.stages:
-        if buffer.name in stage.sources:
-            steps = steps_of(nest, stage)
-            if not steps:
-                return None
-            all_bytes = bytes_inside(nest, stage, whole(stage))
-            inside = bytes_inside(nest, stage, steps[0].sizes)[buffer.name]
-            return inside, steps[0].times * inside / max(1, all_bytes[buffer.name])
-    return None
+def print_edge(edge: Edge) -> str:
+    """What goes through memory, and why."""
+    names = [each.layer or each.kernel for each in edge.readers]
+    line = f"{edge.writer.layer or edge.writer.kernel} -> {listed(names)}"
+    return f"{line}: {size(edge.bytes)}: {edge.why}"

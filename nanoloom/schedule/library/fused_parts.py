@@ -1,7 +1,7 @@
-"""Windows that read others' windows, in the tasks of the last ones (nest/parts.py).
+"""What reads the results of reductions, in the tasks of the last ones (nest/parts.py).
 
-Inside of a task each part is made as it is in a kernel of its own; around what windows
-read lies the border, which its producer leaves free.
+Inside of a task each part is made as it is in a kernel of its own, whose tasks become
+loops; around what windows read lies the border, which its producer leaves free.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nanoloom.nest.nest import LoopNest
-from nanoloom.nest.parts import block_sizes, parts_of
+from nanoloom.nest.parts import block_sizes, has_windows, in_block, parts_of
 from nanoloom.nest.statement import Statement
 from nanoloom.schedule.language import (
     ALL,
     ComputeAt,
     Directive,
+    Nanokernel,
     Parallel,
     Prefetch,
     Schedule,
@@ -22,9 +23,10 @@ from nanoloom.schedule.language import (
     Tile,
 )
 from nanoloom.schedule.library.candidates import schedule_of
+from nanoloom.schedule.packing import Pack
 from nanoloom.target.facts import Target
 
-LOOPS = (Parallel, Tile, Prefetch, StoreAt)  # of kernels of their own
+LOOPS = (Parallel, Prefetch, StoreAt)  # of kernels of their own
 Choose = Callable[[LoopNest, Target], Schedule]
 
 
@@ -35,20 +37,39 @@ def fused_parts(
 
     choose: the schedule of a part as a kernel of its own.
     """
-    chosen = [choose(part, target).directives for part in parts_of(nest)]
-    inner = [word for words in chosen for word in words if not isinstance(word, LOOPS)]
+    parts = [in_block(nest, x) if nest.products else x for x in parts_of(nest)]
+    chosen = [inside(part, choose(part, target)) for part in parts]
+    inner = [word for words in chosen for word in words]
     in_loops = {word.stage for word in inner if isinstance(word, ComputeAt)}
+    front = [word for word in inner if isinstance(word, Pack)]
     words: tuple[Directive, ...] = (
+        *front,
         Parallel(last.name, block_sizes(nest), ALL),
         *(
             StoreAt(pad.name, "padded" if lies_around(nest, pad) else "task")
             for pad in nest.pads
             if pad.name not in in_loops
         ),
-        *inner,
+        *(word for word in inner if word not in front),
     )
     reason = f"{len(chosen)} parts, each read in the cache of the task that makes it"
     return schedule_of(nest, target, (words, reason))
+
+
+def inside(part: LoopNest, schedule: Schedule) -> list[Directive]:
+    """The words of a part in a task of another one's: its blocks are loops there, of
+    register tiles and of rows."""
+    panels = any(isinstance(word, Nanokernel) for word in schedule.directives)
+    rows = any(s.is_reduction and not has_windows(s) for s in part.stages)
+    found: list[Directive] = []
+    for word in schedule.directives:
+        loops = panels if isinstance(word, Parallel) else panels or rows
+        if loops and isinstance(word, Parallel | Tile):
+            own = tuple(s.name for s in reversed(part.upstream(word.stage)))
+            found.append(Tile(word.stage, word.sizes, own))
+        elif not isinstance(word, (*LOOPS, Tile)):
+            found.append(word)
+    return found
 
 
 def lies_around(nest: LoopNest, pad: Statement) -> bool:
