@@ -4,12 +4,14 @@ python -m benchmarks [NAME] [options of the benchmark] [--record [FILE]]
 python -m benchmarks page
 python -m benchmarks lock [--write]
 python -m benchmarks bisect MODEL
+python -m benchmarks versions COMMIT
 
 whole_models, gemm, parts, layers, binary, computations, decoding, sizes, recurrences;
 compile_time, inner_loops, ports, instructions, scoring and torch where they are
 named.  --record keeps the tables in benchmarks/results, of which `page` makes
 docs/performance.md.  All of them say what got slower since
-`lock --write`; `bisect` finds the commit.
+`lock --write`; `bisect` finds the commit; `versions` compares with a commit, model by
+model.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ from benchmarks import (
     scoring,
     sizes,
     torch_compile,
+    versions,
     whole_models,
 )
 from benchmarks.results import commit, write_result
@@ -61,6 +64,7 @@ NAMED = {
     "scoring": scoring.main,
     "lock": lock.main,
     "bisect": bisect.main,
+    "versions": versions.main,
     "torch": torch_compile.main,
 }
 

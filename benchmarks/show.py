@@ -47,7 +47,10 @@ def print_sheet(sheet: Sheet) -> None:
 
 
 class Progress:
-    """What is measured now, on stderr: a bar, or a line each without a terminal."""
+    """What is measured now, on stderr: a bar, or a line each without a terminal.
+
+    total: how many there will be, 0 where nobody knows.
+    """
 
     def __init__(self, total: int) -> None:
         self.console = Console(file=sys.stderr, highlight=False)
@@ -60,7 +63,7 @@ class Progress:
             transient=True,
             disable=not self.console.is_terminal,
         )
-        self._task = self._bar.add_task("starting", total=total)
+        self._task = self._bar.add_task("starting", total=total or None)
         self._done, self._total = 0, total
 
     def say(self, doing: str, done: int = 0, total: int = 0) -> None:
@@ -73,7 +76,8 @@ class Progress:
         self._done += 1
         self._bar.advance(self._task)
         if not self.console.is_terminal:
-            told = f"{self._done} of {self._total} {line}".strip()
+            all_of = f" of {self._total}" if self._total else ""
+            told = f"{self._done}{all_of} {line}".strip()
             self.console.print(told, soft_wrap=True, markup=False)
 
     def __enter__(self) -> Progress:
