@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import comb
 from pathlib import Path
 
@@ -36,7 +36,6 @@ from benchmarks.version_tasks import KINDS, tasks_of
 from nanoloom.errors import Error
 from nanoloom.target.host import host
 from nanoloom_papers.reproduce.contenders import NANOLOOM, Remote
-from nanoloom_papers.reproduce.jobs import Job
 from nanoloom_papers.reproduce.tables import Sheet
 from nanoloom_papers.reproduce.timing import QUICK, Pace
 
@@ -114,9 +113,8 @@ class Version:
     def open(self, task: Task, threads: int) -> float:
         """Seconds to compile.  Raises Error for what it does not compile."""
         cache = self._folder / "cache"
-        job = job_of(task, threads, self._folder, host(), cache).to_dict()
-        facts = {**job["facts"], "target": self._target}
-        self.remote.open(Job(**{**job, "facts": facts}))
+        job = job_of(task, threads, self._folder, host(), cache)
+        self.remote.open(replace(job, facts={**job.facts, "target": self._target}))
         return self.remote.facts["seconds"]
 
     def burst(self, calls: int, pace: Pace) -> float:
@@ -131,19 +129,24 @@ def in_turns(
     """Median seconds of both, and the speed of every round."""
     length = min(statistics.median(v.remote.time(2, 1)) for v in (before, after))
     calls, times = pace.calls(length), list[tuple[float, float]]()
-    while len(times) < pace.rounds * LONGER:
+    while not is_enough([old / new for old, new in times], pace.rounds):
         if len(times) % 2:
             one = before.burst(calls, pace)
             times.append((one, after.burst(calls, pace)))
         else:
             other = after.burst(calls, pace)
             times.append((before.burst(calls, pace), other))
-        speeds = tuple(old / new for old, new in times)
-        seems = statistics.median(speeds) < LEAST <= interval(speeds)[1]
-        if len(times) >= pace.rounds and not seems:
-            break
     olds, news = zip(*times, strict=True)
+    speeds = tuple(old / new for old, new in times)
     return statistics.median(olds), statistics.median(news), speeds
+
+
+def is_enough(speeds: Sequence[float], rounds: int) -> bool:
+    """Not while a version seems slower, and the interval does not say so."""
+    if len(speeds) < rounds:
+        return False
+    seems = statistics.median(speeds) < LEAST <= interval(speeds)[1]
+    return not seems or len(speeds) >= rounds * LONGER
 
 
 def compared(

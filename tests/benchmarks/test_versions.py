@@ -6,7 +6,6 @@ import json
 import math
 import random
 import statistics
-import subprocess
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,7 +13,6 @@ import numpy as np
 import pytest
 
 from benchmarks import versions
-from benchmarks.results import ROOT
 from benchmarks.version_tasks import KINDS, tasks_of
 from benchmarks.versions import LEAST, LONGER, Version, in_turns, interval, sheet
 from nanoloom.errors import Error
@@ -59,8 +57,8 @@ class Slowed:
     [(1.0, 1.0, False), (1.0, 0.5, False), (1.0, 1.1, True), (0.5, 0.52, True)],
 )
 def test_what_is_slower_is_told(before: float, after: float, is_slower: bool) -> None:
-    pair = [cast("Version", Slowed(s, k)) for k, s in enumerate((before, after))]
-    old, new, speeds = in_turns(*pair, PACE)
+    one, other = (cast("Version", Slowed(s, k)) for k, s in enumerate((before, after)))
+    old, new, speeds = in_turns(one, other, PACE)
     made = versions.Compared("gemm", "a", 1, old, new, speeds, False, (2.0, 1.0))
     assert made.is_slower is is_slower
     assert abs(made.speed - before / after) < 0.02
@@ -71,9 +69,9 @@ def test_what_is_slower_is_told(before: float, after: float, is_slower: bool) ->
 
 def test_what_seems_slower_is_measured_longer() -> None:
     """Noise of a third about a loss of three percent: the interval is wide."""
-    noisy = [Slowed(s, k, noise=0.6) for k, s in enumerate((1.0, 1.03))]
-    _, _, speeds = in_turns(*[cast("Version", each) for each in noisy], PACE)
-    assert noisy[0].bursts == noisy[1].bursts == len(speeds)
+    one, other = Slowed(1.0, 0, noise=0.6), Slowed(1.03, 1, noise=0.6)
+    _, _, speeds = in_turns(cast("Version", one), cast("Version", other), PACE)
+    assert one.bursts == other.bursts == len(speeds)
     seems = statistics.median(speeds) < LEAST <= interval(speeds)[1]
     assert len(speeds) == PACE.rounds * LONGER if seems else len(speeds) >= PACE.rounds
 
@@ -88,8 +86,6 @@ def test_models_of_a_kind(kind: str, tmp_path: Path) -> None:
 def test_a_layer_in_two_versions(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if subprocess.run(["git", "-C", str(ROOT), "rev-parse"], check=False).returncode:
-        pytest.skip("these files are no git repository")
     rows = tmp_path / "rows.json"
     words = ["HEAD", "--of", "layers", "--only", "16x1x1 8", "--quick"]
     versions.main([*words, "--json", str(rows)])
