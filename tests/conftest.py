@@ -23,8 +23,9 @@ from nanoloom.linalg.operators import OPERATORS
 from nanoloom.workers import pool
 from nanoloom_papers.reproduce.instruction_counts import build_plugin
 from tests.c_libraries import lend
-from tests.drawn_cases import keep_drawn
-from tests.kept_kernels import kernels_are_kept, kernels_are_made
+from tests.drawn_cases import Asked, keep_drawn
+from tests.kept_kernels import kernels_are_kept, kernels_are_made, made_elsewhere
+from tests.short_measurements import measurements_are_short
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -38,6 +39,10 @@ def pytest_collection_modifyitems(
 ) -> None:
     if not config.getoption("--all-cases"):
         config.hook.pytest_deselected(items=keep_drawn(items))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    Asked.all_cases = config.getoption("--all-cases")
 
 
 def pytest_collection() -> None:
@@ -116,10 +121,18 @@ def compiled_kernels_are_kept() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def compiled_anew(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Where compiling, its time or a cache is tested, or a part may be replaced."""
+    """Where compiling or its time is tested; in this process where a part of it may be
+    replaced."""
     marked = request.node.get_closest_marker("compiles_anew") is not None
     patched = "monkeypatch" in request.fixturenames
-    with kernels_are_made() if marked or patched else nullcontext():
+    elsewhere = kernels_are_kept(made_elsewhere) if patched else nullcontext()
+    with kernels_are_made() if marked else elsewhere:
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_is_measured_for_seconds() -> Iterator[None]:
+    with measurements_are_short():
         yield
 
 

@@ -6,8 +6,9 @@ Their keys hold nanoloom's own digest, so that a change of the compiler makes al
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from nanoloom.workers.batch import Batch
 from nanoloom.workers.jobs import MakeKernel
 from nanoloom.workers.messages import Job
 from nanoloom.workers.pool import Pool
+from nanoloom.workers.process import Worker
 
 KEPT = Cache(Path(__file__).parents[1] / ".pytest_cache" / "kernels", 2 << 30)
 
@@ -49,15 +51,23 @@ class KeptBatch(Batch[bytes]):
         self.keep_for_one(name, code)
 
 
-@contextmanager
-def kernels_are_kept() -> Generator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compiler, "Batch", KeptBatch)
-        yield
+def made_elsewhere(workers: Pool) -> bool:
+    """Whether other processes make its kernels: no part of those is replaced here, and
+    all that they are told is in a kernel's key."""
+    return workers._start is Worker
 
 
 @contextmanager
-def kernels_are_made() -> Generator[None]:
+def kernels_are_kept(of: Callable[[Pool], bool] = lambda _: True) -> Generator[None]:
+    """of: which workers' kernels."""
+
+    def batch(workers: Pool, *given: Any) -> Batch[bytes]:
+        return (KeptBatch if of(workers) else Batch[bytes])(workers, *given)
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compiler, "Batch", Batch)
+        patch.setattr(compiler, "Batch", batch)
         yield
+
+
+def kernels_are_made() -> AbstractContextManager[None]:
+    return kernels_are_kept(lambda _: False)

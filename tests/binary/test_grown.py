@@ -239,6 +239,7 @@ def run_c(
     return io.BytesIO(done.stdout)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("form", ["shared", "static"])
 @pytest.mark.parametrize("name", CASES)
 def test_from_c(
@@ -285,6 +286,7 @@ def test_an_executable(compiled: Saved, tmp_path: Path, name: str) -> None:
         require_right(name, feeds, run_executable(tmp_path, path, program, feeds))
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("spec", ["cortex-a72", "spacemit-x60"])
 def test_on_another_machine(tmp_path: Path, linking: Cache, spec: str) -> None:
     other = machine(spec)

@@ -208,6 +208,7 @@ def layer(kind: str, size: int, folder: Path) -> Path:
     return path
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("kind", ["product", "transposed", "filters", "bf16"])
 def test_a_weight_is_in_memory_once(kind: str, tmp_path: Path) -> None:
     """And a piece of it three times: as it is read, in order, and packed.

@@ -116,6 +116,7 @@ def test_every_file_of_the_cache_damaged(
     assert not works(root, tmp_path / "model.so")
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_each_file_of_the_cache_damaged(
     filled: Path, root: Path, tmp_path: Path, damage: Callable[[Path], None]

@@ -120,6 +120,7 @@ def test_a_compiled_library_runs(tmp_path: Path, nanoloom: Command) -> None:
 UNITS = {"s": 1, "ms": 1e-3, "us": 1e-6}
 
 
+@pytest.mark.compiles_anew
 def test_the_time_report(tmp_path: Path, nanoloom: Command) -> None:
     model = models.write(tmp_path, models.DENSE)
     said = nanoloom("run", model, "-d", "batch=2", "--time-report", "--no-cache")

@@ -48,13 +48,18 @@ def references(
     return wanted, disturbed(peer, model, folder, THREADS, inputs)
 
 
-ENCODERS = {"albert", "bert-base", "bge-small", "distilbert", "roberta-base"}
+FAMILIES = {
+    "encoder": {"albert", "bert-base", "bge-small", "distilbert", "roberta-base"},
+    "residuals": {"resnet18", "resnet50", "vgg16"},
+    "inverted residuals": {"mobilenet", "efficientnet"},
+}
 
 
 def family(path: Path) -> str:
     """A network's, of any depth or width: two exporters' files compute the same."""
     name = path.stem.partition("_")[0]
-    return "encoder" if name in ENCODERS else name.rstrip("0123456789")
+    alike = (kind for kind, names in FAMILIES.items() if name in names)
+    return next(alike, name.rstrip("0123456789"))
 
 
 @pytest.mark.drawn(one_in=3, kind=family)

@@ -23,7 +23,7 @@ def kind(name: str) -> tuple[str, ...]:
     return (*operators, expanded, unsupported().get(name, ""))
 
 
-@pytest.mark.drawn(one_in=4, kind=kind)
+@pytest.mark.drawn(one_in=6, kind=kind)
 @pytest.mark.parametrize("name", cases())
 def test_node(name: str, pipeline: Pipeline) -> None:
     reason = unsupported().get(name)

@@ -27,6 +27,7 @@ BRANCHES = {
 }
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("kind", BRANCHES)
 def test_any_size(kind: str) -> None:
     """Small integers, whose sums are exact; branches may give other sizes."""

@@ -82,6 +82,7 @@ def test_behind_an_open_length(tmp_path: Path, name: str) -> None:
     compare(made, [{"length": n} for n in LENGTHS], tmp_path, uniform, 1e-5)
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("name", OF_TWO)
 def test_behind_two_dimensions(tmp_path: Path, name: str) -> None:
     constants = CONSTANTS | {"minus": np.array([-1])}

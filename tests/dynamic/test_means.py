@@ -48,6 +48,7 @@ def test_over_any_height_and_width(tmp_path: Path, name: str) -> None:
     assert any(np.abs(y["y"]).max() > 0.1 for y in made)
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("name", ["instances", "groups", "pooled"])
 def test_of_any_batch(tmp_path: Path, name: str) -> None:
     model = of_images(MEANS[name], "n")

@@ -172,6 +172,7 @@ def test_unpooled_to_less(tmp_path: Path) -> None:
         assert not program.open.reason and right.any()
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("mode", ["TF", "TFIDF"])
 @pytest.mark.parametrize("rank", [1, 2])
 def test_grams(tmp_path: Path, mode: str, rank: int) -> None:
@@ -229,6 +230,7 @@ def test_more_batches_than_small_numbers(tmp_path: Path) -> None:
         assert not program.open.reason
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
 @pytest.mark.parametrize(
     "kind", ["NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"]

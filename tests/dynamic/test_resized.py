@@ -88,6 +88,7 @@ def test_any_size(tmp_path: Path, mode: str, transform: str, extents: str) -> No
         assert y.size < 9 or not (abs(0 * y - right) <= bound).all()
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(
     "words",
     ['mode = "linear"', 'mode = "cubic", exclude_outside = 1',

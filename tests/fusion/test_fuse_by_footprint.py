@@ -79,6 +79,7 @@ def small(target: Target) -> Target:
     return replace(target, caches=Cache(16 * 1024, 32 * 1024))
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("seed", range(10))
 def test_numbers(seed: int) -> None:
     """Whatever is joined, for caches that hold all of it and for small ones."""

@@ -101,6 +101,7 @@ class Drawn:
         return y.transpose(self.last) if self.last else y
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("seed", range(10))
 def test_any_consumer(seed: int) -> None:
     """Windows of 1 to 3 axes that overlap or not, means, other orders; small caches."""

@@ -33,6 +33,7 @@ def node_tests() -> dict[str, list[sweep.Case]]:
     return found
 
 
+@pytest.mark.drawn(one_in=3)
 @pytest.mark.parametrize("operator", FOLDED)
 def test_the_reference_agrees(
     operator: str, node_tests: dict[str, list[sweep.Case]]

@@ -81,7 +81,7 @@ OTHERS = sorted(
 )
 
 
-@pytest.mark.drawn
+@pytest.mark.drawn(one_in=3)
 @pytest.mark.parametrize("operator", OTHERS)
 def test_random_constants(tmp_path: Path, operator: str) -> None:
     """Of every operator that the reference does not fold: as the same inputs give."""

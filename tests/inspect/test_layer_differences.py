@@ -100,7 +100,8 @@ def test_a_slow_run_has_fewer_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     assert calls.count(13.0) == 1 + 2  # one to be warm
 
 
-def test_times() -> None:
+def test_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "BUDGET", 10.0)
     times = timing.Times((3.0, 1.0, 2.0))
     assert (times.median, times.best) == (2.0, 1.0)
     assert timing.fitting(100) == timing.FEWEST and timing.fitting(0) == timing.MOST

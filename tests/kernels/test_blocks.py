@@ -61,6 +61,7 @@ def test_a_block(kind: str, seed: int) -> None:
     assert error < BOUND < largest
 
 
+@pytest.mark.drawn(one_in=3, kind=lambda kind, seed, sizes: kind)
 @pytest.mark.parametrize(("kind", "seed", "sizes"), FOUND)
 def test_blocks_that_did_not_compile(
     kind: str, seed: int, sizes: tuple[int, ...]

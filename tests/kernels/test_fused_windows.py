@@ -80,6 +80,7 @@ def tasks_of(made: Executable, kind: str) -> int:
     return next(step.tasks for step in steps if step.kernel.startswith(kind))
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize(("image", "windows", "pooled"), CASES)
 def test_numbers(image: tuple[int, int], windows: Windows, pooled: Windows) -> None:
     """The bits of two kernels, NaN and infinities among them, in any order of tasks."""

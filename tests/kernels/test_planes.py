@@ -123,7 +123,7 @@ def axes() -> list[ir.AffineExpr]:
     return [ir.AffineDimExpr.get(n) for n in (1, 2, 0, 3, 4, 5)]
 
 
-@pytest.mark.drawn(one_in=5)
+@pytest.mark.drawn(one_in=10)
 @pytest.mark.parametrize(("image", "windows"), GEOMETRY)
 @pytest.mark.parametrize("features", [1, 13])
 def test_dense_layers(image: tuple[int, int], windows: Windows, features: int) -> None:

@@ -21,7 +21,7 @@ from tests.vector.kernel_harness import shared_cache
 SEEDS = range(3 * len(KINDS))
 
 
-@pytest.mark.drawn(one_in=6)
+@pytest.mark.drawn(one_in=12)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_numbers(seed: int) -> None:
     """Another number around the image would be seen."""

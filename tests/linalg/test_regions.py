@@ -6,12 +6,13 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx.reference import ReferenceEvaluator
 
 import nanoloom
 from nanoloom.errors import Error
+from tests.drawn_cases import few_examples
 from tests.linalg.products.test_convolution import convolve
 from tests.linalg.single import model_of, run_node
 from tests.vector.kernel_harness import shared_cache
@@ -31,7 +32,7 @@ def regions(r: np.random.Generator, count: int, size: float) -> np.ndarray:
     st.sampled_from(["half_pixel", "output_half_pixel"]),
     st.integers(0, 3),
 )
-@settings(max_examples=12, deadline=None)
+@few_examples(12)
 def test_roi_align(mode: str, ratio: int, coordinates: str, count: int) -> None:
     r = np.random.default_rng(ratio + 7 * count)
     x = r.standard_normal((2, 3, 7, 5))
@@ -104,7 +105,7 @@ def max_roi_pool(
 @given(
     st.integers(0, 4), st.sampled_from([(1, 1), (3, 2)]), st.sampled_from([1.0, 0.5])
 )
-@settings(max_examples=8, deadline=None)
+@few_examples(8)
 def test_max_roi_pool(count: int, shape: tuple[int, int], scale: float) -> None:
     r = np.random.default_rng(count)
     x = -1 - r.random((2, 3, 9, 7))
@@ -201,7 +202,7 @@ def interpolate(x: np.ndarray, at: list[float]) -> float:
     st.integers(1, 2),
     st.integers(0, 1),
 )
-@settings(max_examples=12, deadline=None)
+@few_examples(12)
 def test_deform_conv(
     rank: int,
     groups: tuple[int, int],

@@ -63,6 +63,7 @@ def computed(case: Case) -> dict[str, str]:
     return {layer.node: layer.computed for layer in case.quantized.report.layers}
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("name", MAKE)
 def test_here_and_in_onnx_runtime_alike(
     cases: dict[str, Case], name: str, tmp_path: Path
@@ -136,6 +137,7 @@ def test_a_bad_layer_stays_in_floats(cases: dict[str, Case]) -> None:
     assert loose.report.outputs["y"] > 0.1  # it would have been wrong
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("name", MAKE)
 def test_the_error_of_the_output_is_that_of_programs(
     cases: dict[str, Case], name: str

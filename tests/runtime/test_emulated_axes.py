@@ -77,6 +77,7 @@ def right(got: np.ndarray, want: np.ndarray, name: str) -> bool:
     return bool((abs(got - want) <= 200 * 2.0**-24 * abs(want).max()).all())
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("name", LENGTHS)
 def test_one_file_at_every_length(name: str, tmp_path: Path) -> None:
     model, given = parser.parse_model(MODEL), inputs()
@@ -128,7 +129,7 @@ COUNTED = {
 FEWER = 1.8
 
 
-@pytest.mark.drawn
+@pytest.mark.drawn(one_in=4)
 @pytest.mark.parametrize("name", ["riscv64+v", "aarch64+sve"])
 @pytest.mark.parametrize("kernel", COUNTED)
 def test_wider_vectors_execute_fewer_instructions(

@@ -95,6 +95,7 @@ def wanted() -> tuple[Arrays, Arrays]:
     )
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("name", LENGTHS)
 def test_one_file_at_every_length(
     name: str, wanted: tuple[Arrays, Arrays], tmp_path: Path
@@ -113,6 +114,7 @@ def test_one_file_at_every_length(
             assert not (abs(wrong - want) <= bounds[output]).all()
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("name", LENGTHS)
 def test_wider_vectors_execute_fewer_instructions(
     name: str, tmp_path: Path, plugin: Path

@@ -129,6 +129,7 @@ def same(got: np.ndarray, want: np.ndarray) -> bool:
     return bool(equal[number].all() and np.isnan(got[~number]).all())
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("name", LENGTHS)
 def test_one_file_at_every_length(name: str, tmp_path: Path) -> None:
     given = inputs()

@@ -87,6 +87,7 @@ def expected(given: Arrays) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     }
 
 
+@pytest.mark.drawn(one_in=4, kind=lambda name: "+" in name)
 @pytest.mark.parametrize("name", LENGTHS)
 def test_one_file_at_every_length(name: str, tmp_path: Path) -> None:
     given, cache = arrays(), Cache(tmp_path / "cache")

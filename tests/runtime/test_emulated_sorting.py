@@ -32,6 +32,7 @@ LENGTHS = {
 }
 
 
+@pytest.mark.drawn(one_in=3, kind=lambda name: "+" in name)
 @pytest.mark.parametrize("name", LENGTHS)
 def test_each_way_of_sorting(name: str, tmp_path: Path) -> None:
     random = np.random.default_rng(9)

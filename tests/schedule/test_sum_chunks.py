@@ -102,6 +102,7 @@ def test_numbers(target: Any, follows: bool) -> None:
     check(got, exact, count + 2, magnitude)
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("target", targets(), ids=str)
 def test_rows_in_two_dimensions(target: Any) -> None:
     """As of a batch of sequences: a task has rows of one of them."""

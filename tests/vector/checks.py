@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import settings
 from hypothesis import strategies as st
 
+from tests.drawn_cases import few_examples
 from tests.linalg.bounds import within
 
 Array = np.ndarray
 ODD = (1, 7, 13, 16, 17, 31, 33, 64, 97, 127)  # tiles of 4 to 64 divide few of them
 odd_sizes = st.sampled_from(ODD)
-few = settings(max_examples=8, deadline=None, derandomize=True)
+few = few_examples(8, derandomize=True)
 
 
 def check(

@@ -76,6 +76,7 @@ def rotated(sizes: tuple[int, ...], start: int) -> tuple[int, ...]:
     return sizes[start % len(sizes) :] + sizes[: start % len(sizes)]
 
 
+@pytest.mark.drawn(one_in=4, kind=lambda target: target.vector.bits)
 @pytest.mark.parametrize("target", here(), ids=str)
 def test_products(target: Target) -> None:
     assert in_child(products, target) == []

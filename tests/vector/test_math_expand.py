@@ -161,6 +161,7 @@ def test_a_marked_exp_makes_no_denormals() -> None:
     assert np.isnan([flushed[-1], gradual[-1]]).all()
 
 
+@pytest.mark.drawn(one_in=3)
 @pytest.mark.parametrize("name", [*EXPANDED, *BUILDERS])
 def test_scalars_and_matrices_of_lanes_give_the_same_bits(name: str) -> None:
     """f32 one at a time and vector<2x16xf32> agree with vector<16xf32>."""

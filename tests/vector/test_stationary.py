@@ -65,6 +65,7 @@ def check(case: Case, flow: str, side: Side = Side.END) -> None:
     assert (abs(right) > bound).any(), "zeros would not be found"
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("flow", EVERY)
 def test_each_dataflow(flow: str) -> None:
     check(Case((9, 14), (3, 3)), flow)

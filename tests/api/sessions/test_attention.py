@@ -27,7 +27,7 @@ g (float[batch, 4, new, SIZE] q, float[batch, 2, new, SIZE] k,
 """
 
 
-@pytest.mark.drawn(one_in=2)
+@pytest.mark.drawn(one_in=3)
 @pytest.mark.parametrize(
     ("opset", "batch", "size"), [(23, 1, 16), (24, 3, 16), (23, 2, 5)]
 )

@@ -103,6 +103,7 @@ def zeros_of(zeros: Array, bits: int, block: int) -> Array:
     return packed(zeros if block else zeros[..., 0], bits)
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("bits", [2, 4, 8])
 @pytest.mark.parametrize("block", [0, 16])
 @pytest.mark.parametrize("is_shared", [False, True])

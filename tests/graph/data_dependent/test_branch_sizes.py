@@ -89,6 +89,7 @@ def drawn(seed: int) -> Drawn:
     return Drawn(dtype, shape, tuple(parts), is_open)
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("seed", range(10))
 def test_any_sizes(seed: int) -> None:
     """Of one program; none among them, and a branch in a branch."""

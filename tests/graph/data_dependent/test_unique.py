@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.drawn_cases import few_examples
 from tests.linalg.single import run_node
 
 TYPES = ("float32", "float64", "int64", "int8", "uint8")
@@ -25,7 +26,7 @@ def check(x: np.ndarray, axis: int | None, is_sorted: int = 1) -> None:
         np.testing.assert_array_equal(mine, right)
 
 
-@settings(max_examples=25, deadline=None)
+@few_examples(25)
 @given(
     st.tuples(st.integers(1, 40), st.integers(1, 5), st.integers(1, 3)),
     st.sampled_from(TYPES),

@@ -25,7 +25,7 @@ CALLS = (
 )  # fmt: skip
 
 
-@pytest.mark.drawn(one_in=3)
+@pytest.mark.drawn(one_in=6)
 @pytest.mark.parametrize("seed", range(24))
 def test_drawn_loops(seed: int) -> None:
     """Any numbers of trips, at one thread and at two, in one program."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nanoloom.errors import Unsupported
+from tests.drawn_cases import few_examples
 from tests.linalg.single import run_node
 
 POOL = [[2, 5, 7], [5, 7, 2, 2, 7, 5], [2, 5, 7]]  # 1-grams, 2-grams, one 3-gram
@@ -37,7 +38,7 @@ def count(row: np.ndarray, low: int, high: int, skips: int) -> np.ndarray:
     st.sampled_from([(12,), (3, 9), (1, 1), (2, 4)]),
     st.sampled_from(["int32", "int64"]),
 )
-@settings(max_examples=12, deadline=None)
+@few_examples(12)
 def test_counts(
     mode: str, low: int, high: int, skips: int, shape: tuple[int, ...], kind: str
 ) -> None:

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx.reference import ReferenceEvaluator
 
 from nanoloom.errors import Unsupported
+from tests.drawn_cases import few_examples
 from tests.linalg.classical.test_classical import EPS, ML, run_ml
 from tests.linalg.single import Arrays, model_of
 
@@ -72,7 +73,7 @@ def features(rows: int) -> np.ndarray:
 
 
 @given(st.integers(1, 4), st.integers(0, 4), st.sampled_from(["SUM", "AVERAGE"]))
-@settings(max_examples=10, deadline=None)
+@few_examples(10)
 def test_tree_regressor(trees: int, depth: int, how: str) -> None:
     nodes = forest(trees, depth, 4, trees + 10 * depth)
     given_votes = leaf_votes(nodes, "target", 2)

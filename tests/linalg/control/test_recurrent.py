@@ -5,10 +5,11 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nanoloom.errors import Unsupported
+from tests.drawn_cases import few_examples
 from tests.linalg.recurrences import FORMULAS
 from tests.linalg.recurrent_cases import compare
 from tests.linalg.single import run_node
@@ -26,7 +27,7 @@ from tests.linalg.single import run_node
     st.booleans(),
     st.booleans(),
 )
-@settings(max_examples=20, deadline=None)
+@few_examples(20)
 def test_every_option(
     op: str,
     direction: str,

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nanoloom.errors import Unsupported
+from tests.drawn_cases import few_examples
 from tests.linalg.bounds import FLOATS, sample, shapes, wide, within
 from tests.linalg.single import run_node
 
@@ -98,7 +99,7 @@ def test_formulas(op: str, attributes: dict[str, Any], formula: Formula) -> None
         assert not within(0 * got, exact, STEPS, size)
 
 
-@settings(max_examples=12, deadline=None)
+@few_examples(12)
 @given(st.integers(0, len(ACTIVATIONS) - 1), shapes, st.sampled_from(FLOATS))
 def test_types_and_shapes(which: int, shape: tuple[int, ...], name: str) -> None:
     op, attributes, formula = ACTIVATIONS[which]
@@ -111,7 +112,7 @@ def test_types_and_shapes(which: int, shape: tuple[int, ...], name: str) -> None
     assert within(got, exact, STEPS, np.maximum(abs(exact), abs(wide(x)) + 1))
 
 
-@settings(max_examples=10, deadline=None)
+@few_examples(10)
 @given(st.sampled_from([(), (7,), (3, 1), (2, 3, 7)]), st.booleans())
 def test_prelu_slope_broadcasts(shape: tuple[int, ...], integers: bool) -> None:
     name = "int32" if integers else "float32"

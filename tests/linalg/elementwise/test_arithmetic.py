@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nanoloom.errors import Unsupported
+from tests.drawn_cases import few_examples
 from tests.linalg.bounds import (
     FLOATS,
     INTEGERS,
@@ -64,7 +65,7 @@ def test_functions(op: str, name: str) -> None:
 BINARY = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide}
 
 
-@settings(max_examples=15, deadline=None)
+@few_examples(15)
 @given(st.sampled_from(list(BINARY)), shapes, st.sampled_from(FLOATS), st.booleans())
 def test_arithmetic_is_rounded_once(
     op: str, shape: tuple[int, ...], name: str, fixed: bool
@@ -117,7 +118,7 @@ def test_float_mod(name: str) -> None:
         np.testing.assert_array_equal(run_node("Mod", [x, y], fmod=1)[0], np.fmod(x, y))
 
 
-@settings(max_examples=12, deadline=None)
+@few_examples(12)
 @given(st.sampled_from(["int32", "int64"]), st.sampled_from(["int32", "int64"]))
 def test_integer_power_wraps(base: str, exponent: str) -> None:
     x = np.array([0, 1, -1, 2, -3, 7, 123456789], base).reshape(-1, 1)
@@ -170,7 +171,7 @@ def test_mixed_powers(base: str, exponent: str) -> None:
         assert within(got, exact, LIBRARY)
 
 
-@settings(max_examples=12, deadline=None)
+@few_examples(12)
 @given(
     st.sampled_from(["Max", "Min", "Sum", "Mean"]),
     st.integers(1, 4),
@@ -193,7 +194,7 @@ def test_maximum_keeps_nan() -> None:
         assert np.isnan(run_node(op, [x, y])[0]).all()
 
 
-@settings(max_examples=12, deadline=None)
+@few_examples(12)
 @given(
     st.sampled_from(["float32", "bfloat16", "int8", "uint8", "int64"]),
     st.booleans(), st.booleans(), st.booleans(),

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto
 from onnx.helper import np_dtype_to_tensor_dtype
 
 from nanoloom.errors import Unsupported
+from tests.drawn_cases import few_examples
 from tests.linalg.bounds import FLOATS, INTEGERS, dtype_of, sample, shapes
 from tests.linalg.single import run_node
 
@@ -21,7 +22,7 @@ def code(name: str) -> int:
     return np_dtype_to_tensor_dtype(dtype_of(name))
 
 
-@settings(max_examples=40, deadline=None)
+@few_examples(40)
 @given(st.sampled_from(TYPES), st.sampled_from(TYPES), shapes)
 def test_in_range(source: str, target: str, shape: tuple[int, ...]) -> None:
     low = 0 if source.startswith("u") or target.startswith("u") else -100
@@ -33,7 +34,7 @@ def test_in_range(source: str, target: str, shape: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(got, x.astype(dtype_of(target)))
 
 
-@settings(max_examples=20, deadline=None)
+@few_examples(20)
 @given(st.sampled_from(INTEGERS), st.sampled_from(INTEGERS))
 def test_integers_wrap(source: str, target: str) -> None:
     limits = np.iinfo(source)

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.drawn_cases import few_examples
 from tests.linalg.bounds import FLOATS, INTEGERS, sample, shapes
 from tests.linalg.single import run_node
 
@@ -29,7 +30,7 @@ BITS: dict[str, Callable[..., np.ndarray]] = {
 EXTREMES = (-(2**63), 2**64 - 1)
 
 
-@settings(max_examples=15, deadline=None)
+@few_examples(15)
 @given(
     st.sampled_from(list(COMPARISONS)), shapes, st.sampled_from([*FLOATS, *INTEGERS])
 )
@@ -61,7 +62,7 @@ def test_logic(op: str) -> None:
     np.testing.assert_array_equal(run_node("Not", [x])[0], ~x)
 
 
-@settings(max_examples=10, deadline=None)
+@few_examples(10)
 @given(st.sampled_from(list(BITS)), st.sampled_from(INTEGERS))
 def test_bits(op: str, name: str) -> None:
     x, y = sample(5, (3, 7), name, *EXTREMES), sample(6, (7,), name, *EXTREMES)
@@ -89,7 +90,7 @@ def test_shifts_by_any_amount(name: str) -> None:
     np.testing.assert_array_equal(got, right.astype(name))
 
 
-@settings(max_examples=12, deadline=None)
+@few_examples(12)
 @given(shapes, st.sampled_from([*FLOATS, *INTEGERS, "bool"]), st.booleans())
 def test_where(shape: tuple[int, ...], name: str, swapped: bool) -> None:
     c = sample(7, shape, "bool")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto
 from onnx.reference import ReferenceEvaluator
 
 from nanoloom.errors import ModelError
+from tests.drawn_cases import few_examples
 from tests.linalg.bounds import sample, wide, within
 from tests.linalg.single import model_of, run_node
 
@@ -43,7 +44,7 @@ def spread(t: np.ndarray, shape: tuple[int, ...], axis: int, block: int) -> np.n
 GRAINS = st.sampled_from([(0, -1), (0, 0), (1, 0), (-1, 0), (1, 2), (1, 5), (2, 3)])
 
 
-@settings(max_examples=25, deadline=None)
+@few_examples(25)
 @given(GRAINS, st.sampled_from(QUANTIZED), st.booleans(), st.booleans())
 def test_quantize(grain: tuple[int, int], name: str, fixed: bool, zeros: bool) -> None:
     axis, block = grain
@@ -90,7 +91,7 @@ def test_quantize_integers() -> None:
     np.testing.assert_array_equal(got, whole.astype(np.int8))
 
 
-@settings(max_examples=25, deadline=None)
+@few_examples(25)
 @given(
     GRAINS, st.sampled_from([*QUANTIZED, "int32"]), st.booleans(),
     st.sampled_from(["float32", "float16"]),

@@ -5,16 +5,17 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.drawn_cases import few_examples
 from tests.linalg.bounds import FLOATS, INTEGERS, dtype_of, sample
 from tests.linalg.harness import evaluate
 from tests.linalg.movement.test_shaping import same
 from tests.linalg.single import run_node
 
 TYPES = (*FLOATS, *INTEGERS, "bool")
-few = settings(max_examples=12, deadline=None)
+few = few_examples(12)
 
 
 @few

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.drawn_cases import few_examples
 from tests.linalg.bounds import FLOATS, INTEGERS, sample
 from tests.linalg.movement.test_shaping import same
 from tests.linalg.single import run_node
 
 TYPES = (*FLOATS, *INTEGERS, "bool")
-few = settings(max_examples=12, deadline=None)
+few = few_examples(12)
 dims = st.lists(st.integers(1, 5), min_size=1, max_size=4).map(tuple)
 
 

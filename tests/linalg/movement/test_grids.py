@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx.reference import ReferenceEvaluator
 
 from nanoloom.errors import Error
+from tests.drawn_cases import few_examples
 from tests.linalg.bounds import sample
 from tests.linalg.movement.test_shaping import same
 from tests.linalg.single import model_of, run_node
 
-few = settings(max_examples=10, deadline=None)
+few = few_examples(10)
 paddings = st.sampled_from(["zeros", "border", "reflection"])
 
 

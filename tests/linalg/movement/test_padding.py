@@ -7,19 +7,20 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import nanoloom
 from nanoloom.cache import Cache
 from nanoloom.errors import Unsupported
 from nanoloom.report import Report
+from tests.drawn_cases import few_examples
 from tests.linalg.bounds import FLOATS, INTEGERS, sample
 from tests.linalg.movement.test_shaping import same
 from tests.linalg.single import run_node
 
 TYPES = (*FLOATS, *INTEGERS, "bool")
-few = settings(max_examples=15, deadline=None)
+few = few_examples(15)
 
 
 def cut(x: np.ndarray, low: list[int], high: list[int]) -> np.ndarray:

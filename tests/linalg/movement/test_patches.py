@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import nanoloom
@@ -16,6 +16,7 @@ from nanoloom.errors import ModelError
 from nanoloom.frontend.onnx import load
 from nanoloom.options import CompileOptions
 from nanoloom.target import by_name
+from tests.drawn_cases import few_examples
 from tests.linalg.bounds import sample, within
 from tests.linalg.single import model_of, run_node
 from tests.vector.kernel_harness import shared_cache
@@ -23,7 +24,7 @@ from tests.vector.kernel_harness import shared_cache
 pair = st.lists(st.integers(1, 3), min_size=2, max_size=2)
 
 
-@settings(max_examples=12, deadline=None)
+@few_examples(12)
 @given(pair, pair, pair, st.lists(st.integers(0, 2), min_size=4, max_size=4))
 def test_col2im(
     block: list[int], strides: list[int], dilations: list[int], pads: list[int]

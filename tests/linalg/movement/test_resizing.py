@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx.reference import ReferenceEvaluator
 
 from nanoloom.errors import Error
 from nanoloom.linalg.movement.sampling import Axis, coordinates, cubic, linear, taps
+from tests.drawn_cases import few_examples
 from tests.linalg.bounds import sample
 from tests.linalg.movement.test_shaping import same
 from tests.linalg.single import model_of, run_node
@@ -20,7 +21,7 @@ TRANSFORMS = (
     "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
     "asymmetric", "tf_crop_and_resize",
 )  # fmt: skip
-few = settings(max_examples=12, deadline=None)
+few = few_examples(12)
 Scales = list[float]
 scales = st.lists(
     st.sampled_from([0.4, 0.6, 1.0, 1.7, 2.0, 3.0]), min_size=2, max_size=2
@@ -183,7 +184,7 @@ def test_oldest_nearest_of_onnx() -> None:
     assert got.tolist() == [[[[1, 3]]]]
 
 
-@settings(max_examples=40, deadline=None)
+@few_examples(40)
 @given(st.integers(1, 30), st.integers(1, 30), st.integers(1, 20))
 def test_oldest_nearest(size: int, times: int, parts: int) -> None:
     """Element ceil(i / scale) where it shrinks, floor(i / scale) elsewhere; in f32."""

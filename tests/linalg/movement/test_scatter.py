@@ -6,16 +6,17 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nanoloom.errors import Error
+from tests.drawn_cases import few_examples
 from tests.linalg.bounds import FLOATS, INTEGERS, sample
 from tests.linalg.movement.test_gather import indices
 from tests.linalg.movement.test_shaping import same
 from tests.linalg.single import run_node
 
-few = settings(max_examples=12, deadline=None)
+few = few_examples(12)
 dims = st.lists(st.integers(1, 4), min_size=1, max_size=4).map(tuple)
 COMBINE: dict[str, Callable[..., np.ndarray]] = {
     "none": lambda old, new: new,

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nanoloom.errors import Error
 from nanoloom.linalg.builder.reassociation import groups_of
+from tests.drawn_cases import few_examples
 from tests.linalg.bounds import FLOATS, INTEGERS, sample, shapes
 from tests.linalg.single import run_node
 
 TYPES = (*FLOATS, *INTEGERS, "bool")
-few = settings(max_examples=12, deadline=None)
+few = few_examples(12)
 dims = st.lists(st.integers(1, 5), min_size=1, max_size=5).map(tuple)
 
 

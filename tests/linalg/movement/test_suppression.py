@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.drawn_cases import few_examples
 from tests.linalg.single import run_node
 
 Array = np.ndarray
@@ -73,7 +74,7 @@ def check(boxes: Array, scores: Array, most: int, least: float | None, center: b
     np.testing.assert_array_equal(rows, np.array(right, np.int64).reshape(-1, 3))
 
 
-@settings(max_examples=30, deadline=None)
+@few_examples(30)
 @given(
     st.integers(1, 90),
     st.integers(0, 2**32 - 1),

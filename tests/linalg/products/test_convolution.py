@@ -7,7 +7,7 @@ from itertools import product
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nanoloom.errors import Error
@@ -17,6 +17,7 @@ from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.builder.window import Window
 from nanoloom.linalg.products.convolution import contract
+from tests.drawn_cases import few_examples
 from tests.linalg.single import run_node
 
 Case = dict[str, list[int]]
@@ -110,7 +111,7 @@ def close(got: np.ndarray, right: np.ndarray, size: np.ndarray, terms: int) -> b
 
 
 @given(cases(), st.booleans(), st.booleans())
-@settings(max_examples=15, deadline=None)
+@few_examples(15)
 def test_conv(
     case: tuple[tuple[int, ...], tuple[int, ...], int, Case],
     with_bias: bool,
@@ -137,7 +138,7 @@ def test_conv(
 
 
 @given(cases(), st.booleans(), st.integers(0, 1))
-@settings(max_examples=15, deadline=None)
+@few_examples(15)
 def test_conv_transpose(
     case: tuple[tuple[int, ...], tuple[int, ...], int, Case],
     constant: bool,

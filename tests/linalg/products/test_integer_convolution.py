@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import nanoloom
@@ -24,6 +24,7 @@ from nanoloom.linalg.products.integer_convolution import (
 from nanoloom.schedule.choose import choose
 from nanoloom.schedule.library.row_tasks import numbers
 from nanoloom.target import by_name
+from tests.drawn_cases import few_examples
 from tests.guarded import Side
 from tests.linalg.products.test_convolution import convolve
 from tests.linalg.single import model_of, run_node
@@ -49,7 +50,7 @@ def integers(r: np.random.Generator, kind: str, *shape: int) -> np.ndarray:
     st.booleans(),
     st.sampled_from([(), (0,), (1,), (2,), (3,), (1, 2, 3)]),
 )
-@settings(max_examples=15, deadline=None)
+@few_examples(15)
 def test_conv_integer_is_exact(
     x_kind: str, w_kind: str, zeros: str, grouped: bool, constants: tuple[int, ...]
 ) -> None:
@@ -86,7 +87,7 @@ def test_conv_integer_is_exact(
 
 
 @given(st.sampled_from(["uint8", "int8"]), st.booleans(), st.booleans())
-@settings(max_examples=8, deadline=None)
+@few_examples(8)
 def test_qlinear_conv_is_exact(kind: str, per_filter: bool, constant: bool) -> None:
     r = np.random.default_rng(5)
     x, w = integers(r, kind, 1, 3, 6, 7), integers(r, "int8", 4, 3, 3, 3)

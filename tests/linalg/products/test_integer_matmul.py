@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nanoloom.errors import Unsupported
+from tests.drawn_cases import few_examples
 from tests.linalg.bounds import sample
 from tests.linalg.single import run_node
 
@@ -45,7 +46,7 @@ def shifted(x: np.ndarray, zero: np.ndarray | None, place: int) -> np.ndarray:
 GRAIN = st.sampled_from(["none", "one", "vector", "full"])
 
 
-@settings(max_examples=40, deadline=None)
+@few_examples(40)
 @given(
     st.sampled_from(SHAPES), st.sampled_from(BYTES), st.sampled_from(BYTES),
     GRAIN, GRAIN, st.booleans(),
@@ -64,7 +65,7 @@ def test_sums(
     assert (got + 1 != exact).all()
 
 
-@settings(max_examples=20, deadline=None)
+@few_examples(20)
 @given(
     st.sampled_from(SHAPES[:5]), st.sampled_from(BYTES), st.sampled_from(BYTES),
     st.booleans(), st.booleans(), st.booleans(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nanoloom.errors import Unsupported
@@ -13,6 +13,7 @@ from nanoloom.ir.mlir import func, ir
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.products.matmul import product
+from tests.drawn_cases import few_examples
 from tests.linalg.single import run_node
 
 SHAPES = [
@@ -55,7 +56,7 @@ def test_shapes_follow_numpy(left: tuple[int, ...], right: tuple[int, ...]) -> N
     st.integers(1, 9),
     st.integers(1, 9),
 )
-@settings(max_examples=10, deadline=None)
+@few_examples(10)
 def test_types(name: str, m: int, k: int, n: int) -> None:
     r = np.random.default_rng(m + 10 * k + 100 * n)
     if name == "bfloat16":
@@ -87,7 +88,7 @@ def test_types(name: str, m: int, k: int, n: int) -> None:
     st.sampled_from([0.0, 1.0, 0.25]),
     st.sampled_from([None, (), (1,), (5,), (3, 1), (1, 5), (3, 5)]),
 )
-@settings(max_examples=12, deadline=None)
+@few_examples(12)
 def test_gemm(
     turn_x: bool,
     turn_y: bool,

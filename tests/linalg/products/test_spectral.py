@@ -5,11 +5,12 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx.reference import ReferenceEvaluator
 
 import nanoloom
+from tests.drawn_cases import few_examples
 from tests.linalg.single import model_of, run_node
 
 EPS = float(np.finfo(np.float32).eps)
@@ -39,7 +40,7 @@ LENGTHS = st.sampled_from([1, 2, 7, 64, 67, 96, 121, 130])
     st.sampled_from([None, 5, 90]),
     st.sampled_from([(0, 2), (1, 3), (-2, 2)]),
 )
-@settings(max_examples=15, deadline=None)
+@few_examples(15)
 def test_dft(
     length: int,
     parts: int,
@@ -92,7 +93,7 @@ def test_dft_with_an_attribute_for_its_axis() -> None:
     st.booleans(),
     st.booleans(),
 )
-@settings(max_examples=8, deadline=None)
+@few_examples(8)
 def test_stft(
     sizes: tuple[int, int, int],
     parts: int,
@@ -201,7 +202,7 @@ def test_mel_weights(sizes: tuple[int, int, int, float, float]) -> None:
 
 
 @given(st.integers(0, 6), st.sampled_from([(), (1,), (3,), (2, 2)]))
-@settings(max_examples=10, deadline=None)
+@few_examples(10)
 def test_determinant(size: int, batch: tuple[int, ...]) -> None:
     x = np.random.default_rng(size).standard_normal((*batch, size, size))
     got = run_node("Det", [x])[0]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.drawn_cases import few_examples
 from tests.linalg.bounds import FLOATS, sample, wide, within
 from tests.linalg.single import run_node
 
@@ -26,7 +27,7 @@ def accumulated(
     return np.flip(y, axis) if reverse else y
 
 
-@settings(max_examples=30, deadline=None)
+@few_examples(30)
 @given(
     st.sampled_from(list(OPS)), st.sampled_from(SHAPES), st.integers(-4, 3),
     st.sampled_from([*FLOATS, "int32", "int64"]), st.booleans(), st.booleans(),

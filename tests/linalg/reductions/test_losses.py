@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nanoloom.errors import Unsupported
+from tests.drawn_cases import few_examples
 from tests.linalg.bounds import sample, wide, within
 from tests.linalg.single import run_node
 
@@ -33,7 +34,7 @@ def log_softmax(x: np.ndarray) -> np.ndarray:
     return x - np.log(np.exp(x).sum(1, keepdims=True))
 
 
-@settings(max_examples=30, deadline=None)
+@few_examples(30)
 @given(
     st.sampled_from(["NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"]),
     st.sampled_from([(), (5,), (3, 2)]), st.sampled_from(["none", "sum", "mean"]),

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nanoloom.errors import ModelError, Unsupported
+from tests.drawn_cases import few_examples
 from tests.linalg.bounds import FLOATS, sample, wide, within
 from tests.linalg.harness import evaluate
 from tests.linalg.single import model_of, run_node
@@ -33,7 +34,7 @@ def good(got: np.ndarray, exact: np.ndarray, count: int) -> bool:
     return within(got, exact, steps_of(count), abs(exact) + 4)
 
 
-@settings(max_examples=20, deadline=None)
+@few_examples(20)
 @given(
     st.sampled_from([(7,), (1, 5), (3, 7), (2, 3, 5), (2, 1, 3, 5)]),
     st.integers(-4, 3), st.sampled_from(FLOATS), st.booleans(),
@@ -69,7 +70,7 @@ def test_layer_with_one_scale() -> None:
     assert good(got, normal(wide(x), [1]) * 1.5, 7)
 
 
-@settings(max_examples=12, deadline=None)
+@few_examples(12)
 @given(st.integers(-3, 2), st.sampled_from(FLOATS))
 def test_rms(axis: int, name: str) -> None:
     x = sample(7, (2, 3, 5), name)
@@ -83,7 +84,7 @@ def test_rms(axis: int, name: str) -> None:
     assert not good(got + 1, exact, int(np.prod(inner)))
 
 
-@settings(max_examples=10, deadline=None)
+@few_examples(10)
 @given(
     st.sampled_from([(1, 3, 5), (2, 3, 5, 7), (2, 1, 2, 3, 2)]), st.sampled_from(FLOATS)
 )
@@ -98,7 +99,7 @@ def test_instance(shape: tuple[int, ...], name: str) -> None:
     assert not good(got + 1, exact, int(np.prod(shape[2:])))
 
 
-@settings(max_examples=12, deadline=None)
+@few_examples(12)
 @given(st.sampled_from([1, 2, 3, 6]), st.booleans(), st.sampled_from(FLOATS))
 def test_group(groups: int, old: bool, name: str) -> None:
     """Scale and bias: one a channel, one a group before opset 21."""
@@ -143,7 +144,7 @@ def test_groups_that_do_not_divide_are_refused() -> None:
         run_node("GroupNormalization", [x, t, t], num_groups=2, version=21)
 
 
-@settings(max_examples=12, deadline=None)
+@few_examples(12)
 @given(
     st.sampled_from([(3, 5), (2, 3, 7), (1, 3, 5, 2)]),
     st.sampled_from(["float32", "float64", "float16"]), st.booleans(),

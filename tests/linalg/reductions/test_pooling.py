@@ -8,10 +8,11 @@ from itertools import product
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nanoloom.errors import Error
+from tests.drawn_cases import few_examples
 from tests.linalg.single import run_node
 
 Case = dict[str, list[int]]
@@ -83,7 +84,7 @@ def close(got: np.ndarray, right: np.ndarray, bound: np.ndarray) -> bool:
 
 
 @given(cases(), st.booleans(), st.sampled_from([19, 22]))
-@settings(max_examples=15, deadline=None)
+@few_examples(15)
 def test_average_pool(
     drawn: tuple[tuple[int, ...], Case, bool], with_padding: bool, version: int
 ) -> None:
@@ -111,7 +112,7 @@ def test_average_pool(
     st.sampled_from(["float32", "float64", "int8", "uint8"]),
     st.sampled_from([12, 22]),
 )
-@settings(max_examples=15, deadline=None)
+@few_examples(15)
 def test_max_pool(
     drawn: tuple[tuple[int, ...], Case, bool], kind: str, version: int
 ) -> None:
@@ -126,7 +127,7 @@ def test_max_pool(
 
 
 @given(cases(), st.integers(0, 1))
-@settings(max_examples=10, deadline=None)
+@few_examples(10)
 def test_max_pool_places(drawn: tuple[tuple[int, ...], Case, bool], order: int) -> None:
     """Each place, decoded in its storage order, holds the maximum."""
     shape, case, ceil = drawn
@@ -161,7 +162,7 @@ def test_max_pool_of_nothing_but_infinity_and_nan() -> None:
 
 
 @given(cases(), st.sampled_from([1, 2, 3]))
-@settings(max_examples=10, deadline=None)
+@few_examples(10)
 def test_lp_pool(drawn: tuple[tuple[int, ...], Case, bool], p: int) -> None:
     shape, case, ceil = drawn
     x = np.random.default_rng(3).standard_normal(shape).astype(np.float32)

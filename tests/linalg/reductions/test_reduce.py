@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nanoloom.errors import DataDependent
+from tests.drawn_cases import few_examples
 from tests.linalg.bounds import FLOATS, sample, wide, within
 from tests.linalg.single import run_node
 
@@ -43,7 +44,7 @@ def count_of(shape: tuple[int, ...], axes: tuple[int, ...]) -> int:
     return int(np.prod([shape[a] for a in axes]))
 
 
-@settings(max_examples=40, deadline=None)
+@few_examples(40)
 @given(
     st.sampled_from(list(REDUCTIONS)), st.sampled_from(CASES),
     st.sampled_from(FLOATS), st.booleans(),
@@ -76,7 +77,7 @@ def test_axes_as_an_attribute_or_none(op: str) -> None:
     assert within(got, nothing, 20, abs(nothing) + 1)
 
 
-@settings(max_examples=20, deadline=None)
+@few_examples(20)
 @given(
     st.sampled_from(
         ["ReduceL1", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum",
@@ -138,7 +139,7 @@ def test_log_sum_exp_neither_overflows_nor_loses_infinity() -> None:
     assert within(got, exact, 8)
 
 
-@settings(max_examples=25, deadline=None)
+@few_examples(25)
 @given(
     st.sampled_from(["ArgMax", "ArgMin"]), st.sampled_from([0, 1, -1]),
     st.booleans(), st.booleans(),

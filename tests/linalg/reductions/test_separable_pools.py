@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
 
@@ -15,6 +15,7 @@ import nanoloom
 from nanoloom.ir import mlir
 from nanoloom.linalg.builder.window import Window
 from nanoloom.linalg.reductions.pooling import parts_of
+from tests.drawn_cases import few_examples
 from tests.linalg.reductions.test_pooling import Case, windows
 from tests.linalg.single import run_node
 from tests.vector.kernel_harness import shared_cache
@@ -42,7 +43,7 @@ def wide_windows(draw: st.DrawFn) -> tuple[tuple[int, ...], Case, bool]:
 
 
 @given(wide_windows(), st.sampled_from(["float32", "float16", "uint8"]))
-@settings(max_examples=15, deadline=None)
+@few_examples(15)
 def test_the_largest_of_wide_windows(
     drawn: tuple[tuple[int, ...], Case, bool], kind: str
 ) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nanoloom.graph.stage import optimize
 from nanoloom.ir import mlir
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.stage import lower
+from tests.drawn_cases import few_examples
 from tests.linalg.bounds import FLOATS, sample, wide, within
 from tests.linalg.single import model_of, run_node
 
@@ -40,7 +41,7 @@ def steps_of(x: np.ndarray) -> float:
     return 2 * SPREAD + max(x.shape) + 8
 
 
-@settings(max_examples=30, deadline=None)
+@few_examples(30)
 @given(
     st.sampled_from(list(EXACT)), st.sampled_from(SHAPES), st.integers(-5, 4),
     st.sampled_from(FLOATS),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import onnx_ir
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
@@ -17,6 +17,7 @@ from nanoloom.ir import mlir
 from nanoloom.ir.mlir import ir, operations
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.stage import lower
+from tests.drawn_cases import few_examples
 from tests.linalg.bounds import FLOATS, INTEGERS, dtype_of
 from tests.linalg.harness import PIPELINE
 from tests.linalg.movement.test_shaping import same
@@ -72,7 +73,7 @@ def check(x: np.ndarray, k: int, largest: bool, is_sorted: int = 1) -> None:
         same(in_float64(values), in_float64(wanted))
 
 
-@settings(max_examples=40, deadline=None)
+@few_examples(40)
 @given(
     st.sampled_from((*FLOATS, *INTEGERS)),
     st.sampled_from((1, 2, 15, 16, 17, 63, 97, 257, 601, 1009)),

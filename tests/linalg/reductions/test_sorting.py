@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nanoloom.errors import Error
+from tests.drawn_cases import few_examples
 from tests.linalg.bounds import FLOATS, INTEGERS, sample
 from tests.linalg.movement.test_shaping import same
 from tests.linalg.single import run_node
 
-few = settings(max_examples=15, deadline=None)
+few = few_examples(15)
 
 
 def best(x: np.ndarray, k: int, axis: int, largest: bool) -> np.ndarray:

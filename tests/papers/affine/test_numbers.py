@@ -126,7 +126,7 @@ def products(strategy: str) -> list[str]:
     return run_edges(edges, host(), strategy_named(strategy))
 
 
-@pytest.mark.drawn(one_in=2)
+@pytest.mark.drawn(one_in=4)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_no_byte_too_far(strategy: str) -> None:
     assert in_child(products, strategy) == []

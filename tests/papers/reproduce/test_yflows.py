@@ -59,6 +59,7 @@ def test_the_layers_of_the_paper() -> None:
     assert {flow.anchor for flow in tried(ODD, host())} == {"output", "weight", "input"}
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("layer", [ODD, BYTES], ids=["f32", "int8"])
 def test_a_search_ranks_what_is_right(layer: FlowLayer) -> None:
     """Channels that fill no vector: the rest is masked."""

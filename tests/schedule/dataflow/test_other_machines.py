@@ -31,6 +31,7 @@ LAYERS = (("a", "u", "x", 1), ("b", "v", "y", 1), ("c", "w", "z", 2))
 FLOWS = ("output; weight 4; input 3", "weight; output 5; input 1", "input; output 2")
 
 
+@pytest.mark.drawn(one_in=4, kind=lambda spec: "+" in spec)
 @pytest.mark.parametrize(
     "spec",
     ["riscv64+v:vlen=128", "riscv64+v:vlen=512", "aarch64+sve:sve=256", "aarch64"],

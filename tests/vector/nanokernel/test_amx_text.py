@@ -177,6 +177,7 @@ def test_other_numbers(left: str, right: str, other: str, said: str) -> None:
     assert said in refusal(made, script.replace(own, other))
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("target", ["icelake-server", "x86-64-v3", "aarch64"])
 @pytest.mark.parametrize("left, right, word", PRODUCTS)
 def test_targets_without_tiles(target: str, left: str, right: str, word: str) -> None:

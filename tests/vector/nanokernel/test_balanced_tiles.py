@@ -69,6 +69,7 @@ def test_a_version_of_all_its_rows_has_no_pointer_a_row(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.drawn(one_in=2)
 @pytest.mark.parametrize("target", ["x86-64-v2", "x86-64-v3", ""])
 def test_any_number_of_rows_is_right(target: str, tmp_path: Path) -> None:
     """Against float64, within the bound of sums of so many products."""

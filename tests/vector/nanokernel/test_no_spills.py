@@ -77,7 +77,7 @@ def product(kind: str, m: int, k: int, n: int, activation: bool) -> Program:
     return program_of(make, ((m, k), kind), *others)
 
 
-@pytest.mark.drawn(one_in=11)
+@pytest.mark.drawn(one_in=22)
 @pytest.mark.parametrize(
     ("target", "kind"),
     [

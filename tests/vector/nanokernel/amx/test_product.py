@@ -67,7 +67,7 @@ SIGNS_AT_SIZES = [
 ]
 
 
-@pytest.mark.drawn(one_in=4)
+@pytest.mark.drawn(one_in=8)
 @EACH
 @pytest.mark.parametrize(("signs", "size"), SIGNS_AT_SIZES, ids=str)
 def test_bytes(

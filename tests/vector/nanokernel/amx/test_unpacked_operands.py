@@ -191,7 +191,7 @@ def test_the_loop(m: int, n: int, name: str, word: str, depth: int) -> None:
 # ---- numbers -------------------------------------------------------------------------
 
 
-@pytest.mark.drawn(one_in=2)
+@pytest.mark.drawn(one_in=3)
 @EACH
 @pytest.mark.parametrize("m, k, n", BF16_SIZES)
 def test_bf16(
@@ -263,7 +263,7 @@ def test_zero_points(
     assert (got == wide[0] @ wide[1]).all()
 
 
-@pytest.mark.drawn(one_in=2)
+@pytest.mark.drawn(one_in=3)
 @EACH
 @pytest.mark.parametrize(
     ("rows", "keys", "size"),
