@@ -87,11 +87,11 @@ class FusedConsumer:
         stages = [of_sizes(x, rows) for x in nest.stages if x not in before]
         return nest.of_stages(stages, nest.results)
 
-    def permuted(self, sizes: dict[str, int]) -> tuple[int, ...]:
-        """Of blocks of the consumer, from those of the axes of what it reads."""
-        pairs = zip(self.end.writes[0].plain, self.read.plain, strict=True)
-        names = {read: axis for axis, read in pairs}
-        return tuple(sizes.get(names[name] or "", 0) for name in self.consumer.names)
+    @property
+    def axes(self) -> list[str]:
+        """The axes of a permutation, by the names of those that it reads."""
+        names = dict(zip(self.read.plain, self.end.writes[0].plain, strict=True))
+        return [names[name] or "" for name in self.consumer.names]
 
     def blocks(self, columns: int, cache: Cache) -> Sizes:
         """Points of the last stage's axes that a task makes.

@@ -140,7 +140,8 @@ class Writer:
         names = placement.names[placement.names.index(group[0].name) :]
         inner = [s for s in self.nest.stages if self.stands_in(s, stage, names)]
         tasks = group[0].how is How.PARALLEL
-        slowest = next((stage.place(x.axis) for x in group if x.slowest), None)
+        several = [loop for loop in group if loop.trips != 1]  # others are folded
+        slowest = next((n for n, loop in enumerate(several) if loop.slowest), None)
         loop = stage.name, group[-1].name
         name = ".".join(loop) if loop in self.fronts else ""
         fused = [(s.name, is_padding(self.nest, s)) for s in reversed(inner)]

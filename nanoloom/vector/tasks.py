@@ -36,6 +36,7 @@ PURE = (
 
 SEQUENTIAL = ("func.func(scf-forall-to-for)",)  # loops within a task
 COUNTED = -1  # tasks that depend on sizes: a function of the kernel counts them
+SLOWEST = "nanoloom.slowest"  # of a forall: the place of a loop
 TASKS = "_tasks"  # behind the name of a phase: that function's
 DYNAMIC = ir.ShapedType.get_dynamic_size()
 Bound: TypeAlias = int | ir.Value
@@ -175,18 +176,27 @@ def trips(lower: Bound, upper: Bound, step: Bound) -> Bound:
 def delinearized(
     loop: ir.OpView, task: ir.Value, counts: list[Bound]
 ) -> list[ir.Value]:
-    """The loop variables of a task's number, the last loop fastest."""
+    """The loop variables of a task's number, the last loop fastest, or as annotated."""
     lower, _, step = bounds_of(loop)
-    places: list[ir.Value] = []
+    places: dict[int, ir.Value] = {}
     rest = task
-    for count in reversed(counts[1:]):
-        places.append(arith.remui(rest, as_index(count)))
-        rest = arith.divui(rest, as_index(count))
-    places.append(rest)
+    outermost, *others = slowest_first(loop, len(counts))
+    for place in reversed(others):
+        places[place] = arith.remui(rest, as_index(counts[place]))
+        rest = arith.divui(rest, as_index(counts[place]))
+    places[outermost] = rest
     return [
-        add(multiply(p, as_index(s)), as_index(b))
-        for p, b, s in zip(reversed(places), lower, step, strict=True)
+        add(multiply(places[n], as_index(s)), as_index(b))
+        for n, (b, s) in enumerate(zip(lower, step, strict=True))
     ]
+
+
+def slowest_first(loop: ir.OpView, count: int) -> list[int]:
+    """The places of a forall's loops, the one first that changes most rarely."""
+    attributes = loop.operation.attributes
+    known = SLOWEST in attributes
+    first = int(ir.IntegerAttr(attributes[SLOWEST]).value) if known else 0
+    return [first, *(n for n in range(count) if n != first)]
 
 
 def move_body(loop: ir.OpView, target: scf.ForOp, ivs: list[ir.Value]) -> None:

@@ -136,3 +136,20 @@ def test_a_loop_inside_a_task_runs_in_order() -> None:
 def test_a_loop_without_iterations_has_no_tasks() -> None:
     module = kernel(f"scf.forall (%i) in (0) {{ {INNER} }}")
     assert split_into_phases(module) == [("kernel_0", 0)]
+
+
+def test_the_loop_that_changes_most_rarely_is_outermost() -> None:
+    """Task 3 of 7 x 9 is (0, 3); with the second loop first it is (3, 0)."""
+    module = kernel(
+        f'scf.forall (%i, %j) in (7, 9) {{ {STORE} }} {{"nanoloom.slowest" = 1 : i64}}'
+    )
+    assert split_into_phases(module) == [("kernel_0", 63)]
+    check_text(
+        simplified(module),
+        """
+    CHECK: scf.for [[T:%.*]] = %arg2 to %arg3 step %c1
+    CHECK: [[I:%.*]] = arith.remui [[T]], %c7
+    CHECK: [[J:%.*]] = arith.divui [[T]], %c7
+    CHECK: memref.store {{.*}}[[[I]], [[J]]]
+    """,
+    )

@@ -9,7 +9,7 @@ Inside of a task both are made as they are in kernels of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from nanoloom.nest.contraction import bits, roles
@@ -33,6 +33,7 @@ from nanoloom.schedule.library.candidates import Form, schedule_of
 from nanoloom.schedule.library.contraction import contraction
 from nanoloom.schedule.library.fused_product_chain import plans_of
 from nanoloom.schedule.library.panels import prefetches, row_names, row_of
+from nanoloom.schedule.library.task_order import slowest_axis
 from nanoloom.schedule.library.vectors import vectors
 from nanoloom.schedule.packing import Pack
 from nanoloom.target.facts import Target
@@ -146,9 +147,9 @@ def around_permutation(
     outer = replace(
         tasks,
         stage=found.last.name,
-        sizes=found.permuted(sizes),
+        sizes=tuple(sizes.get(name, 0) for name in found.axes),
         fuse=ALL,
-        slowest=None,
+        slowest=slowest_of(found, sizes, nest, target),
     )
     permuted = tuple(
         outer if word == tasks else word
@@ -163,3 +164,16 @@ def around_permutation(
     at = next(n for n, x in enumerate(permuted) if isinstance(x, Nanokernel)) + 1
     behind = vectors((found.last,), target)
     return (*permuted[:at], *fetched, *permuted[at:], *behind)
+
+
+def slowest_of(
+    found: FusedConsumer, sizes: Mapping[str, int], nest: LoopNest, target: Target
+) -> int | None:
+    """The place of the axis that changes most rarely, among those of the last stage."""
+    shape, end = found.shape, found.end
+    own = end == found.product
+    dims = dict(zip(end.names, range(len(sizes)) if own else shape.result, strict=True))
+    axes = [dims.get(name) for name in found.axes]
+    tasks = {dims[name]: sizes.get(name, 0) for name in found.axes if name in dims}
+    first = slowest_axis(nest, found.product, shape, tasks, target)
+    return None if first is None else axes.index(first)

@@ -44,6 +44,7 @@ from nanoloom.schedule.library.row_block import (
     rows_of_one_panel,
 )
 from nanoloom.schedule.library.schedule_implicit_padding import implicit_padding_of
+from nanoloom.schedule.library.task_order import slowest_axis
 from nanoloom.schedule.packing import Pack
 from nanoloom.target.facts import Target
 
@@ -89,8 +90,12 @@ def tiled(
         if outer != whole:
             sizes = (n if d == shape.column else 0 for d, n in enumerate(whole))
             panels = (Tile(last.name, tuple(sizes), ALL),)
+    axes = list(range(len(outer)) if root == last else shape.result)
+    tasks = dict(zip(axes, outer, strict=True))
+    first = slowest_axis(nest, root, shape, tasks, target)
+    slowest = None if first is None else axes.index(first)
     return (
-        Parallel(last.name, outer, ALL),
+        Parallel(last.name, outer, ALL, slowest),
         *stored(nest, root),
         *panels,
         *([Tile(last.name, inner, ALL)] if tile else []),

@@ -11,13 +11,13 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
 import nanoloom
-from nanoloom.errors import Error
+from nanoloom.errors import Error, InputError
 from nanoloom_papers.reproduce import array_files
 from nanoloom_papers.reproduce.array_files import Array
 from nanoloom_papers.reproduce.jobs import Job
@@ -200,6 +200,7 @@ class Company:
         avx2: bool = False,
         known: tuple[Peer, ...] = (),
     ) -> None:
+        require_known(keys, [peer.key for peer in known or PEERS])
         self.peers = tuple(peer for peer in known or PEERS if peer.key in keys)
         self._folder = folder
         self._avx2 = avx2
@@ -235,3 +236,11 @@ class Company:
         for remote in self._open.values():
             remote.close()
         self._open.clear()
+
+
+def require_known(keys: Iterable[str], known: Sequence[str]) -> None:
+    """Raise InputError for a peer that nobody knows; "" is nobody."""
+    for key in keys:
+        if key and key not in known:
+            hint = f"name some of: {', '.join(known)}"
+            raise InputError(f"no peer is called {key}", hint=hint)

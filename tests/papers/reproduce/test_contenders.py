@@ -90,6 +90,13 @@ def test_who_is_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert wide.absent() == {}
 
 
+def test_a_peer_that_nobody_knows_is_no_peer(tmp_path: Path) -> None:
+    with pytest.raises(Error, match="called OpenVINO; name some of: onednn"):
+        Company(("openvino", "OpenVINO"), tmp_path)
+    with Company(("",), tmp_path) as alone:
+        assert alone.peers == ()
+
+
 class Clocked(Remote):
     """One whose calls take the seconds that are given."""
 
