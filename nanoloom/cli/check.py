@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from nanoloom.cli import options as words
 from nanoloom.cli.failures import AT_FAULT, DONE
+from nanoloom.cli.via import with_via
 
 if TYPE_CHECKING:
     import onnx_ir
@@ -51,6 +52,7 @@ class Findings:
     shared: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
+@with_via
 def check(
     model: words.Model,
     dims: words.Dims = None,

@@ -15,6 +15,7 @@ from nanoloom.cli import options as words
 from nanoloom.cli.emit_choices import STDOUT, WORDS, Emit
 from nanoloom.cli.failures import DONE, say
 from nanoloom.cli.lowering_options import AS_IT_IS, Lowering, with_lowering
+from nanoloom.cli.via import with_via
 
 if TYPE_CHECKING:
     from nanoloom.api.program import Program
@@ -102,6 +103,7 @@ class Job:
 
 
 @with_lowering
+@with_via
 def compile(
     model: words.ModelOrText,
     out: Out,

@@ -17,6 +17,7 @@ from nanoloom.cli.lowering_options import (
     declared,
     with_lowering,
 )
+from nanoloom.cli.via import GRAPH, Via, model_by
 
 if TYPE_CHECKING:
     from nanoloom.options import Precision
@@ -50,6 +51,7 @@ class Request:
 # In the order of --help: the words of each, what is taken without them, their meaning.
 OPTIONS: dict[str, tuple[Any, Any, Callable[[Any], Any]]] = {
     "model": (words.Model, Parameter.empty, Path),
+    "via": (Via, GRAPH, str),
     "inputs": (
         words.Inputs, None, lambda said: words.pairs(said, "--input", "NAME=FILE.npy")
     ),
@@ -80,6 +82,7 @@ def with_options(*without: str, model: object = words.Model) -> Callable[[Verb],
         @functools.wraps(verb)
         def typed(**given: Any) -> int:
             said = {name: mean(given.pop(name)) for name, (_, _, mean) in own.items()}
+            said["model"] = model_by(said.pop("via"), said["model"])
             return verb(request=Request(**said), **given)
 
         made = declared(typed, verb, REQUEST, kinds)

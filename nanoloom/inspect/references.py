@@ -42,10 +42,10 @@ def readable(path: Path, bound: onnx_ir.Model, folder: Path) -> Path:
     return save(bound, folder) if is_archive(path) else path
 
 
-def save(model: onnx_ir.Model, folder: Path) -> Path:
+def save(model: onnx_ir.Model, folder: Path, name: str = "") -> Path:
     """Write a model to a file of its own in a folder."""
     count = sum(1 for _ in folder.iterdir())
-    path = folder / f"model-{count}.onnx"
+    path = folder / f"{name or f'model-{count}'}.onnx"
     values = model.graph.initializers.values()
     size = sum(x.const_value.nbytes for x in values if x.const_value is not None)
     beside = f"{path.stem}.weights" if size > LARGE else None

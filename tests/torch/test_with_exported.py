@@ -175,8 +175,9 @@ def test_the_exporter_to_onnx_is_the_second_way(tmp_path: Path) -> None:
         nanoloom.compile(models.Cache(), args, via="onnx", cache=tmp_path)
 
 
+@pytest.mark.parametrize("way", ["graph", "onnx"])
 def test_the_command_takes_an_archive(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    way: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     torch.manual_seed(0)
     module, x = models.mlp(), torch.randn(4, 5)
@@ -184,13 +185,42 @@ def test_the_command_takes_an_archive(
     torch.export.save(torch.export.export(module, (x,)), path)
     np.save(tmp_path / "x.npy", x.numpy())
     (name,) = import_exported(torch.export.load(path)).inputs
-    words = [str(path), "-i", f"{name}={tmp_path / 'x.npy'}", "--threads", "1"]
+    words = [
+        str(path),
+        "--via",
+        way,
+        "-i",
+        f"{name}={tmp_path / 'x.npy'}",
+        "--threads",
+        "1",
+    ]
     out = tmp_path / "y.npy"
     where = ["--cache", str(tmp_path / "cache")]
     assert main(["run", *words, "-o", str(out), *where]) == 0
     with torch.no_grad():
         wanted = module(x).numpy()
     assert np.abs(np.load(out) - wanted).max() <= 1e-6
-    assert main(["check", str(path)]) == 0
+    assert main(["check", str(path), "--via", way]) == 0
     assert "compiles" in capfd.readouterr().out
     assert main(["verify", *words, *where]) == 0
+    library = str(tmp_path / "model.so")
+    assert main(["compile", str(path), "--via", way, "-o", library, *where]) == 0
+    assert main(["run", library, *words[3:5], "-o", str(out)]) == 0
+    assert np.abs(np.load(out) - wanted).max() <= 1e-6
+
+
+def test_a_way_that_a_model_does_not_have(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(b"no archive")
+    assert main(["check", str(path), "--via", "onnx"]) == 1
+    assert "is for a program of PyTorch (.pt2), and this is none" in (
+        capfd.readouterr().err
+    )
+    assert main(["check", str(path), "--via", "script"]) == 2
+    assert "script is neither graph nor onnx" in capfd.readouterr().err
+    args = torch.randn(1, 4), torch.tensor([0])
+    torch.export.save(torch.export.export(models.Cache().eval(), args), path)
+    assert main(["run", str(path), "--via", "onnx"]) == 1
+    assert "changes tensors in place" in capfd.readouterr().err

@@ -57,8 +57,8 @@ def require_torch(where: str) -> None:
         raise Error(reason, where=where, hint=INSTALL)
 
 
-def read_archive(path: Path) -> ir.Model:
-    """The model in a file that torch.export.save wrote."""
+def read_archive(path: Path, via: str = "graph") -> ir.Model:
+    """The model in a file that torch.export.save wrote.  via: as of `imported`."""
     require_torch(str(path))
     import torch
 
@@ -71,11 +71,13 @@ def read_archive(path: Path) -> ir.Model:
             where=str(path),
             hint=f"save it again with torch {torch.__version__}",
         ) from error
-    return imported(exported)
+    return imported(exported, via)
 
 
-def imported(exported: object) -> ir.Model:
-    """The model of an ExportedProgram."""
-    from nanoloom.frontend.torch.exported import import_exported
-
-    return import_exported(exported).model
+def imported(exported: object, via: str = "graph") -> ir.Model:
+    """The model of an ExportedProgram.  via: "onnx" for torch's own exporter."""
+    if via == "onnx":
+        from nanoloom.frontend.torch.whole_model import import_whole as take
+    else:
+        from nanoloom.frontend.torch.exported import import_exported as take
+    return take(exported).model
