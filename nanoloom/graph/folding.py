@@ -23,11 +23,15 @@ EXACT = named(lambda spec: spec.folds == EVERY)
 ROUNDED = {x: SPECS[x].folds for x in named(lambda spec: bool(spec.folds)) - EXACT}
 
 
-def agrees(node: ir.Node) -> bool:
+def agrees(node: ir.Node, opset: int) -> bool:
     """Whether a node of ONNX's domain, known from outside, may be computed.
 
-    By the reference, or by what stands in `own_evaluation.py` in its place.
+    By the reference, or by what stands in `own_evaluation.py` in its place.  opset: of
+    the model.
     """
+    spec = SPECS.get(node.op_type)
+    if spec is not None and (node.version or opset) < spec.folds_since:
+        return False
     if node.op_type in EXACT or is_own(node):
         return True
     first = node.inputs[0] if node.inputs else None

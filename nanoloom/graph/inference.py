@@ -31,6 +31,7 @@ FIRST_INFERRED = {
     "GreaterOrEqual": 16, "LessOrEqual": 16,
     "MaxPool": 22, "AveragePool": 22, "LpPool": 22,
 }  # fmt: skip
+NEGATIVE_AXES = 11  # the first operator set that has them everywhere
 LIKE_INPUT = ("GroupNormalization", "MeanVarianceNormalization")
 DATA_LIMIT = 4096  # elements of a constant that inference may want to see
 INFERRED = Answers[list[onnx.TypeProto | None]]()
@@ -94,7 +95,11 @@ def inferred(
     imports = [onnx.helper.make_opsetid(d, v) for d, v in versions.items()]
     try:
         found = shape_inference.infer_node_outputs(
-            schema, proto_for_inference(node), types, data, opset_imports=imports
+            schema,
+            proto_for_inference(node, version),
+            types,
+            data,
+            opset_imports=imports,
         )
     except REFUSALS as error:
         reason = KIND.sub("", str(error).strip().splitlines()[-1])
@@ -133,12 +138,16 @@ def require_declared_type(
     )
 
 
-def proto_for_inference(node: ir.Node) -> onnx.NodeProto:
+def proto_for_inference(node: ir.Node, version: int) -> onnx.NodeProto:
     """What inference sees: it has another default for `onesided` than ONNX says.
 
-    It adds output_padding to the size that auto_pad makes the stride's multiple.
+    It adds output_padding to the size that auto_pad makes the stride's multiple, and
+    does not read the size of a recurrence's state from its weights.  In operator sets
+    without negative axes, which others run all the same, it gets wrong shapes by them.
     """
     made = ir.serde.serialize_node(node)
+    if version < NEGATIVE_AXES:
+        count_from_front(node, made)
     mode = node.attributes.get("auto_pad")
     same = mode is not None and mode.as_string().startswith("SAME")
     if node.op_type == "ConvTranspose" and same:
@@ -147,7 +156,27 @@ def proto_for_inference(node: ir.Node) -> onnx.NodeProto:
         made.attribute.extend(kept)
     if node.op_type == "STFT" and "onesided" not in node.attributes:
         made.attribute.append(onnx.helper.make_attribute("onesided", 1))
+    if node.op_type in ("GRU", "LSTM", "RNN") and "hidden_size" not in node.attributes:
+        state = node.inputs[2]
+        if state is not None and is_static(state):
+            size = shape_of(state)[-1]
+            made.attribute.append(onnx.helper.make_attribute("hidden_size", size))
     return made
+
+
+def count_from_front(node: ir.Node, made: onnx.NodeProto) -> None:
+    """Write negative axes of a node as what they are of its input."""
+    first = node.inputs[0] if node.inputs else None
+    if first is None or first.shape is None or node.op_type == "OneHot":
+        return
+    rank = first.shape.rank()
+    for attribute in made.attribute:
+        if attribute.name == "axis" and attribute.i < 0:
+            attribute.i += rank
+        elif attribute.name == "axes":
+            more = len(attribute.ints) if node.op_type == "Unsqueeze" else 0
+            axes = [axis + (rank + more) * (axis < 0) for axis in attribute.ints]
+            attribute.ints[:] = sorted(axes) if more else axes
 
 
 def data_of(value: ir.Value) -> onnx.TensorProto | None:

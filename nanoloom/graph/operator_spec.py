@@ -48,11 +48,14 @@ class OperatorSpec:
 
     folds: element types of the first input for which ONNX's reference computes what
     nanoloom's own code does, up to roundings; EVERY where the same numbers come out.
+    folds_since: the first version that the reference computes; it takes earlier ones,
+    which mean something else, for that one.
     """
 
     family: Family = Family.OTHER
     sizes: Sizes = Sizes.KNOWN
     folds: tuple[str, ...] = ()
+    folds_since: int = 1
     error: Error = Error.ROUNDED
     of_sizes: OfSizes = OfSizes.UNKNOWN
     is_random: bool = False

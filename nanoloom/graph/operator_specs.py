@@ -115,7 +115,7 @@ SPECS: dict[str, OperatorSpec] = {
     "HannWindow": OperatorSpec(folds=INTS),
     "HardSigmoid": OperatorSpec(ELEMENTWISE, folds=FLOATS),
     "HardSwish": OperatorSpec(ELEMENTWISE),
-    "Hardmax": OperatorSpec(sizes=ANY, folds=FLOATS),
+    "Hardmax": OperatorSpec(sizes=ANY, folds=FLOATS, folds_since=13),
     "Identity": OperatorSpec(
         ELEMENTWISE, folds=EVERY, error=PARTS, of_sizes=POLYNOMIAL
     ),
@@ -134,7 +134,7 @@ SPECS: dict[str, OperatorSpec] = {
     "LinearClassifier": OperatorSpec(sizes=ANY),
     "LinearRegressor": OperatorSpec(sizes=ANY),
     "Log": OperatorSpec(ELEMENTWISE, folds=FLOATS),
-    "LogSoftmax": OperatorSpec(sizes=ANY, folds=FLOATS),
+    "LogSoftmax": OperatorSpec(sizes=ANY, folds=FLOATS, folds_since=13),
     "Loop": OperatorSpec(error=PARTS),
     "LpNormalization": OperatorSpec(sizes=ANY, error=COMPOSITE),
     "LpPool": OperatorSpec(WINDOW, folds=F32, error=COMPOSITE),
@@ -212,7 +212,7 @@ SPECS: dict[str, OperatorSpec] = {
     "Sinh": OperatorSpec(ELEMENTWISE, folds=FLOATS),
     "Size": OperatorSpec(sizes=ANY, folds=EVERY, error=PARTS, of_sizes=POLYNOMIAL),
     "Slice": OperatorSpec(folds=EVERY, error=PARTS, of_sizes=MOVED),
-    "Softmax": OperatorSpec(sizes=ANY, folds=F32),
+    "Softmax": OperatorSpec(sizes=ANY, folds=F32, folds_since=13),
     "SoftmaxCrossEntropyLoss": OperatorSpec(sizes=ANY),
     "Softplus": OperatorSpec(ELEMENTWISE),
     "Softsign": OperatorSpec(ELEMENTWISE),

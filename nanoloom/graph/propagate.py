@@ -134,7 +134,7 @@ class Propagation:
         return own_code.fold(node, self.opsets, self.run_model)
 
     def is_foldable(self, node: ir.Node) -> bool:
-        if not agrees(node) or not self.is_known(node):
+        if not agrees(node, self.opsets.get("", 1)) or not self.is_known(node):
             return False
         return not may_be_out_of_range(node)
 

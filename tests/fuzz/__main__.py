@@ -1,7 +1,8 @@
 """python -m tests.fuzz: random graphs and damaged files, as many as asked for.
 
 Every finding is printed with its seed and kept in a folder of its own; `--again` runs
-one of them once more, in this process.
+one of them once more, in this process.  Classical models are drawn where scikit-learn
+and the exporters are installed (`make classical`).
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.fuzz.cases import Bench, Outcome
-from tests.fuzz.families import FAMILIES
+from tests.fuzz.families import families
 from tests.fuzz.pool import Case, run_cases
 from tests.fuzz.worker import run_case
 
@@ -54,7 +55,7 @@ class Tally:
             lines = finding.text.strip().splitlines()
             first = lines[0] if finding.kind == "difference" else lines[-1]
             self.say(f"{case.kind} {case.seed}: {finding.kind}: {first[:300]}")
-        elif finding is not None and case.kind == "graph":
+        elif finding is not None and case.kind in ("graph", "old"):
             self.refusals[finding.text] += 1
             with (self.results / "refusals.txt").open("a") as file:
                 file.write(f"{case}: {finding.text}\n")
@@ -86,11 +87,8 @@ class Tally:
         return "\n".join(lines)
 
 
-def cases(
-    graphs: int | None, damaged: int | None, each: int | None, seed: int
-) -> Iterator[Case]:
-    """All kinds in turns; None: without end.  each: of every family."""
-    ways = [("graph", graphs), ("damage", damaged), *((x, each) for x in FAMILIES)]
+def cases(ways: Sequence[tuple[str, int | None]], seed: int) -> Iterator[Case]:
+    """All kinds in turns, so many of each; None: without end."""
     for number in itertools.count():
         left = [kind for kind, count in ways if count is None or number < count]
         if not left:
@@ -107,6 +105,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--graphs", type=int, default=200)
     parser.add_argument("--damaged", type=int, default=200)
     parser.add_argument("--families", type=int, default=20, help="of each family")
+    kinds = ["graph", "damage", *families()]
+    parser.add_argument(
+        "--only", nargs="+", metavar="KIND", choices=kinds, default=kinds
+    )
     parser.add_argument("--minutes", type=float, help="as many as fit, of all kinds")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
@@ -132,10 +134,12 @@ def main() -> int:
         return again(given.again[0], int(given.again[1]))
     timed = given.minutes is not None
     given.results.mkdir(parents=True, exist_ok=True)
-    counts = given.graphs, given.damaged, given.families
-    total = given.graphs + given.damaged + len(FAMILIES) * given.families
-    tally = Tally(given.results, None if timed else total)
-    made = cases(*((None, None, None) if timed else counts), given.seed)
+    counts = dict.fromkeys(families(), given.families)
+    counts |= {"graph": given.graphs, "damage": given.damaged}
+    counts = {kind: counts[kind] for kind in given.only}
+    ways = [(kind, None if timed else n) for kind, n in counts.items()]
+    tally = Tally(given.results, None if timed else sum(counts.values()))
+    made = cases(ways, given.seed)
     if timed:
         made = until(time.monotonic() + 60 * given.minutes, made)
     with tempfile.TemporaryDirectory(prefix="nanoloom-fuzz-") as folder:

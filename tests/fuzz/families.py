@@ -8,6 +8,7 @@ loops.
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 
 import numpy as np
 import onnx
@@ -132,6 +133,15 @@ FAMILIES: dict[str, Callable[[Rng], Drawn]] = {
     "sorts": sorts,
     "trips": trips,
 }
+
+
+EXPORTERS = ("lightgbm", "onnxmltools", "sklearn", "skl2onnx", "xgboost")
+
+
+def families() -> list[str]:
+    """All that can be drawn here: classical models need what exports them."""
+    there = all(find_spec(name) for name in EXPORTERS)
+    return [*FAMILIES, "old", *(["classical"] if there else [])]
 
 
 def check_family(name: str, seed: int, bench: Bench) -> Outcome:

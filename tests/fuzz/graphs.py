@@ -29,6 +29,8 @@ from tests.fuzz.sketch import Sketch
 from tests.guarded import Side, run_guarded
 
 OPSETS = (22, 21, 20, 18, 17, 13, 23, 24, 25, 26, 28, 11, 12, 19, 10, 9)
+LAST = len(OPSETS) - 1
+OLD = (7, 8, 9, 10, 11, 12)
 TRIALS, MORE_TRIALS = 5, 60
 ATTEMPTS = 12  # at a node that some reference runs
 
@@ -42,10 +44,11 @@ class Drawn:
     wanted: Arrays
 
 
-def sketch(seed: int, most: int = 6) -> Sketch:
-    """The graph of a seed."""
-    rng = np.random.default_rng([1, seed])
-    s = Sketch(rng, OPSETS[min(int(rng.geometric(0.15)) - 1, len(OPSETS) - 1)])
+def sketch(seed: int, most: int = 6, *, old: bool = False) -> Sketch:
+    """The graph of a seed.  old: of one of the operator sets 7 to 12."""
+    rng = np.random.default_rng([8 if old else 1, seed])
+    drawn = int(rng.geometric(0.15)) - 1
+    s = Sketch(rng, OLD[drawn % len(OLD)] if old else OPSETS[min(drawn, LAST)])
     wanted = s.integer(1, most)
     names = [name for name in RECIPES if is_known(name, s.opset)]
     for _ in range(wanted):
@@ -128,10 +131,10 @@ def splits(s: Sketch) -> list[set[str]]:
     return [some] if some == other else [some, other]
 
 
-def check_graph(seed: int, bench: Bench) -> Outcome:
+def check_graph(seed: int, bench: Bench, *, old: bool = False) -> Outcome:
     """Compile the graph of a seed in two ways, run it and compare."""
     bench.at("reference")
-    s = sketch(seed)
+    s = sketch(seed, old=old)
     if not s.steps:
         return Outcome("empty")
     outputs = outputs_of(s)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 
 from tests.fuzz.cases import Bench, Outcome
+from tests.fuzz.classical.check import check_classical
 from tests.fuzz.damage import check_damage
 from tests.fuzz.families import FAMILIES, check_family
 from tests.fuzz.graphs import check_graph
@@ -28,5 +29,7 @@ KINDS: dict[str, Callable[[int, Bench], Outcome]] = {
     "graph": check_graph,
     "broken": broken,
     "damage": check_damage,
+    "classical": check_classical,
+    "old": partial(check_graph, old=True),
     **{name: partial(check_family, name) for name in FAMILIES},
 }

@@ -18,6 +18,7 @@ from onnx import helper
 
 from tests.fuzz.exceptions import OPEN
 from tests.fuzz.oracle import Array, Rejected, Step, step_of
+from tests.fuzz.spelling import Unspoken, spelled
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 F16, F32, F64 = np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64)
@@ -192,13 +193,19 @@ class Sketch:
         """A node and the names of its results.
 
         outputs: how many, or which are there.  Attributes that are None are left out.
-        Raises Rejected if no reference runs it.
+        Written in the words of the operator set.  Raises Rejected if no reference runs
+        it.
         """
         there = [True] * outputs if isinstance(outputs, int) else list(outputs)
         number = len(self.steps)
         names = [f"v{number}_{i}" if here else "" for i, here in enumerate(there)]
         wanted = {k: v for k, v in attributes.items() if v is not None}
         given = list(inputs)
+        if not domain:
+            try:
+                given, wanted = spelled(op, self.opset, inputs, wanted, self.values)
+            except Unspoken as error:
+                raise Rejected(str(error)) from None
         while given and not given[-1]:
             given.pop()
         node = helper.make_node(

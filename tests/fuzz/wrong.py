@@ -124,6 +124,11 @@ def is_cubic_to_border(asked: Asked) -> bool:
     return cubic and asked.word("padding_mode", "zeros") == "border"
 
 
+def adds_many_bfloat16(asked: Asked) -> bool:
+    x = asked.input(0)
+    return x is not None and x.dtype.name == "bfloat16" and x.size > 256
+
+
 SATURATED = (
     "without VNNI it adds pairs of products of unsigned and signed bytes in 16 bits,"
     " which saturate: exact integers decide"
@@ -137,6 +142,14 @@ WRONG = (
         """),
         "negative axes of an empty array take out other axes",
         on=is_empty,
+    ),
+    Wrong(
+        "reference",
+        operators(
+            "ReduceL1 ReduceL2 ReduceLogSum ReduceMean ReduceSum ReduceSumSquare"
+        ),
+        "it adds in 8 bits: what is less than the last bit of a sum is lost",
+        on=adds_many_bfloat16,
     ),
     Wrong(
         "reference",

@@ -154,3 +154,20 @@ def test_a_dimension_below_zero_is_open(tmp_path: Path) -> None:
         assert program.inputs[0].shape == ("x.0", 3, "x.2", "x.3")
         x = np.random.default_rng(0).standard_normal((2, 3, 4, 5)).astype(np.float32)
         assert np.array_equal(program({"x": x})["y"], np.maximum(x, 0))
+
+
+@pytest.mark.parametrize("said", ["", "p, q", "3, 2", "2, 3, 1"])
+def test_a_weight_that_is_an_output_keeps_its_shape(said: str, tmp_path: Path) -> None:
+    """Whatever the output is declared as."""
+    model = parser.parse_model(
+        f"""{HEAD} g (float[4, 2] x) => (float[a, b] y, float[b, a] z, float[{said}] w)
+        <float[2, 3] w = {{1, 2, 3, 4, 5, 6}}>
+        {{ y = MatMul(x, w) z = Transpose(w) }}"""
+    )
+    x = np.eye(4, 2, dtype=np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = nanoloom.compile(model, threads=1, cache=Cache(tmp_path))({"x": x})
+    w = np.arange(1, 7, dtype=np.float32).reshape(2, 3)
+    for name, wanted in {"y": x @ w, "z": w.T, "w": w}.items():
+        np.testing.assert_array_equal(made[name], wanted)

@@ -91,7 +91,7 @@ def test_own_code_folds_where_the_reference_is_wrong(op: str) -> None:
     node = ir.from_proto(model).graph[0]
     node.inputs[0].const_value = ir.Tensor(x)
     node.inputs[0].type = ir.TensorType(ir.DataType.DOUBLE)
-    assert agrees(node)
+    assert agrees(node, 22)
     evaluation = Evaluation.of(node, {"": 22})
     assert evaluation is not None
     (made,) = evaluation.run() or [None]

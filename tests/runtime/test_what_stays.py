@@ -12,14 +12,16 @@ from nanoloom.cache import Cache
 from tests.c_libraries import lend_runtime
 
 BEGIN = """
-import gc, os, resource, sys
+import gc, os, resource, sys, threading, time
 from pathlib import Path
 import numpy as np
 from onnx import parser
 import nanoloom
 from nanoloom.cache import Cache
 from nanoloom.errors import Error
+from nanoloom.workers import pool
 
+pool.IDLE_SECONDS = 0.1  # workers are none of the program's, and end when they want
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 MODEL = parser.parse_model('''
     <ir_version: 8, opset_import: ["" : 17]>
@@ -45,6 +47,8 @@ def check(program, n):
 
 def now():
     gc.collect()
+    while any(x.name == "nanoloom worker" for x in threading.enumerate()):
+        time.sleep(0.02)
     lines = Path("/proc/self/maps").read_text().splitlines()
     loaded = sum("program.so" in line for line in lines)
     counts = [len(os.listdir(f"/proc/self/{what}")) for what in ("fd", "task")]

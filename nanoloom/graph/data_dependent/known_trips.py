@@ -115,7 +115,7 @@ def condition_of(body: ir.Graph, opset: int) -> Condition | None:
             wanted += [body.outputs[place - 1]] if place else []
             continue
         made = value.producer()
-        if made is None or made.graph is not body or not is_plain(made):
+        if made is None or made.graph is not body or not is_plain(made, opset):
             return None
         nodes.add(made)
         wanted += [x for x in made.inputs if x is not None]
@@ -129,7 +129,7 @@ def condition_of(body: ir.Graph, opset: int) -> Condition | None:
     return Condition(body, found, read)
 
 
-def is_plain(node: ir.Node) -> bool:
+def is_plain(node: ir.Node, opset: int) -> bool:
     """Whether ONNX's reference may run a node here, on any numbers."""
     x, y = node.inputs[0] if node.inputs else None, node.outputs[0]
     if node.op_type in ("Cast", "CastLike") and (x is None or x.dtype != y.dtype):
@@ -137,4 +137,4 @@ def is_plain(node: ir.Node) -> bool:
         if not whole and y.dtype is not None and y.dtype.is_integer():
             return False  # ONNX does not say what becomes of numbers beyond
     bodies = any(a.type == ir.AttributeType.GRAPH for a in node.attributes.values())
-    return node.domain == "" and not bodies and agrees(node)
+    return node.domain == "" and not bodies and agrees(node, opset)

@@ -24,14 +24,12 @@ def reduced(s: Sketch, op: str) -> None:
     keep = s.pick([None, 0, 1])
     axes = axes_of(s, rank) if rank else []
     given = bool(axes) and s.chance(0.8)
-    if s.opset < (13 if op == "ReduceSum" else 18):
-        s.add(op, [x], axes=axes if given else None, keepdims=keep)
-        return
     nothing = s.pick([None, 0, 1])
     if given:
         inputs = [x, s.numbers(*axes)]
     else:
-        inputs = [x, s.numbers()] if s.chance(0.3) else [x]
+        empty = s.opset >= (13 if op == "ReduceSum" else 18) and s.chance(0.3)
+        inputs = [x, s.numbers()] if empty else [x]
     s.add(op, inputs, keepdims=keep, noop_with_empty_axes=nothing)
 
 

@@ -130,11 +130,8 @@ def fourier(s: Sketch, op: str) -> None:
     inverse = s.pick([None, 1]) if parts == 2 else None
     one_sided = s.pick([None, 1]) if parts == 1 else None
     length = s.scalar(s.integer(1, 20)) if s.chance(0.3) else ""
-    if s.opset < 20:
-        s.add(op, [x, length], axis=1, inverse=inverse, onesided=one_sided)
-    else:
-        s.add(op, [x, length, s.scalar(s.pick([1, -2]))], inverse=inverse,
-              onesided=one_sided)  # fmt: skip
+    s.add(op, [x, length, s.scalar(s.pick([1, -2]))], inverse=inverse,
+          onesided=one_sided)  # fmt: skip
 
 
 def short_fourier(s: Sketch, op: str) -> None:

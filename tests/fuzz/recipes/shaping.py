@@ -57,11 +57,7 @@ def squeeze(s: Sketch, op: str) -> None:
         if not (s.opset < 13 and s[x].ndim == 0):
             s.add(op, [x])
         return
-    axes = ones[: s.integer(1, len(ones))]
-    if s.opset < 13:
-        s.add(op, [x], axes=axes)
-    else:
-        s.add(op, [x, s.numbers(*axes)])
+    s.add(op, [x, s.numbers(*ones[: s.integer(1, len(ones))])])
 
 
 def unsqueeze(s: Sketch, op: str) -> None:
@@ -69,9 +65,8 @@ def unsqueeze(s: Sketch, op: str) -> None:
     count = s.integer(1, 2)
     axes = axes_of(s, s[x].ndim + count, count)
     if s.opset < 13:
-        s.add(op, [x], axes=sorted(a % (s[x].ndim + count) for a in axes))
-    else:
-        s.add(op, [x, s.numbers(*axes)])
+        axes = sorted(a % (s[x].ndim + count) for a in axes)
+    s.add(op, [x, s.numbers(*axes)])
 
 
 def flatten(s: Sketch, op: str) -> None:
@@ -98,7 +93,7 @@ def cut(s: Sketch, op: str) -> None:
     starts, ends, steps = [], [], []
     for axis in axes:
         d = s[x].shape[axis]
-        step = s.pick([1, 1, 2, 3, -1, -2])
+        step = s.pick([1, 1, 2, 3, -1, -2]) if s.opset >= 10 else 1
         first, last = s.integer(-d - 1, d + 1), s.integer(-d - 1, d + 1)
         if s.chance(0.7):
             first, last = (0, max(1, d - 1)) if step > 0 else (d - 1, -d - 1)
@@ -108,8 +103,8 @@ def cut(s: Sketch, op: str) -> None:
         ends.append(last)
         steps.append(step)
     kind = s.pick([I64, I64, I32])
-    rows = [s.numbers(*row, dtype=kind) for row in (starts, ends, axes, steps)]
-    s.add(op, [x, *rows])
+    whole = (starts, ends, axes, steps)[: 4 if s.opset >= 10 else 3]
+    s.add(op, [x, *(s.numbers(*row, dtype=kind) for row in whole)])
 
 
 def split(s: Sketch, op: str) -> None:
@@ -120,9 +115,7 @@ def split(s: Sketch, op: str) -> None:
     bounds = sorted(s.integer(0, d) for _ in range(count - 1))
     sizes = np.diff([0, *bounds, d]).tolist()
     even = d % count == 0
-    if s.opset < 13:
-        s.add(op, [x], count, axis=axis, split=sizes)
-    elif s.opset >= 18 and s.chance(0.4):
+    if s.opset >= 18 and s.chance(0.4):
         s.add(op, [x], count, axis=axis, num_outputs=count)
     elif s.opset < 18 and even and s.chance(0.4):
         s.add(op, [x], count, axis=axis)

@@ -1,0 +1,1 @@
+"""Random models of scikit-learn, LightGBM and XGBoost, as exporters write them."""
