@@ -20,7 +20,7 @@ from nanoloom.errors import Unsupported
 from nanoloom.interface.data_dependent_outputs import require_static
 from nanoloom.target.facts import Target
 
-SOURCES = ("bare", "program", "control", "conversions")
+SOURCES = ("bare", "program", "control", "clock", "conversions")
 # What every C compiler asks of a machine without a C library, too.
 # .TOC. is no function: linkers define it, on PowerPC.
 PROVIDED = frozenset({"memcpy", "memmove", "memset", "memcmp", ".TOC."})

@@ -46,6 +46,7 @@ SOURCES = (
     "threads",
     "pool",
     "control",
+    "clock",
     "arena",
     "cpus",
     "conversions",

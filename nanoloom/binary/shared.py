@@ -30,6 +30,7 @@ REFUSAL_EXPORT = "nanoloom_refusal"  # of a library with several levels
 RUNTIME_SOURCES = (
     "program",
     "control",
+    "clock",
     "sizes",
     "arrays",
     "threads",

@@ -1,7 +1,7 @@
 """Where a program's time goes: its steps, timed in the order in which they run.
 
-A step is a kernel's call, or a phase of it.  Its time is read from the clock before and
-after by the compiled code itself.  What it computes and moves is counted from the loops
+A step is a kernel's call, or a phase of it.  The compiled code itself reads the time
+between steps (runtime/clock.c).  What it computes and moves is counted from the loops
 of its kernel: each operation at each point, each number read or written once.
 """
 

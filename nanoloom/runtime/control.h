@@ -9,9 +9,6 @@ struct nanoloom_control {
     const volatile int32_t *cancelled;  /* not 0 from some moment on; NULL for nobody */
 };
 
-/* Nanoseconds of CLOCK_MONOTONIC; 0 for programs without an operating system. */
-int64_t nanoloom_now(void);
-
 /* NANOLOOM_OK, or why a run is not to go on.  Once it is not, it never is again: a part
  * that one thread left out for it is known to the thread that asks behind all parts. */
 int nanoloom_stopped(const struct nanoloom_control *control);

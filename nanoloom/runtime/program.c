@@ -10,6 +10,7 @@
 #include <sched.h>
 #endif
 
+#include "clock.h"
 #include "control.h"
 #include "floating.h"
 
@@ -179,7 +180,7 @@ struct run {
     struct call call; /* what is the same for all steps */
     nanoloom_parallel parallel;
     void *context;
-    int64_t *nanoseconds;
+    int64_t *nanoseconds; /* ticks until the run has ended */
     int64_t before; /* when the last step ended */
 };
 
@@ -195,7 +196,7 @@ static void run_step(struct run *run, int32_t number)
     else
         run_alone(&call, 0, step->tasks);
     if (run->nanoseconds) {
-        int64_t after = nanoloom_now();
+        int64_t after = nanoloom_ticks();
         run->nanoseconds[number] += after - run->before;
         run->before = after;
     }
@@ -246,7 +247,7 @@ static void run_beside(void *argument, int64_t begin, int64_t end)
     int64_t part = take(&own.call);
     own.call.scratch += part * own.call.scratch_bytes;
     own.parallel = NULL;
-    own.before = own.nanoseconds ? nanoloom_now() : 0;
+    own.before = own.nanoseconds ? nanoloom_ticks() : 0;
     for (int64_t i = begin; i < end; i++)
         run_repeat(&own, all->first + (int32_t)i);
     give_back(&own.call, part);
@@ -269,7 +270,7 @@ static int32_t run_repeats(struct run *run, int32_t next, int32_t count)
     struct beside all = {run, next};
     if (run->parallel && count > 1 && few) {
         run->parallel(run->context, run_beside, &all, count);
-        run->before = run->nanoseconds ? nanoloom_now() : 0;
+        run->before = run->nanoseconds ? nanoloom_ticks() : 0;
     } else {
         for (int32_t i = 0; i < count; i++)
             run_repeat(run, next + i);
@@ -307,6 +308,8 @@ int nanoloom_run(const struct nanoloom_program *program,
         pointers[i] = resolve(program, &program->buffers[i], memory);
     for (int32_t i = 0; nanoseconds && i < program->step_count; i++)
         nanoseconds[i] = 0;
+    if (nanoseconds)
+        nanoloom_prepare_ticks();
     struct run run = {
         .program = program,
         .pointers = pointers,
@@ -315,9 +318,11 @@ int nanoloom_run(const struct nanoloom_program *program,
         .parallel = parallel,
         .context = context,
         .nanoseconds = nanoseconds,
-        .before = nanoseconds ? nanoloom_now() : 0,
+        .before = nanoseconds ? nanoloom_ticks() : 0,
     };
     run_steps(&run, 0, program->step_count, 0);
+    for (int32_t i = 0; nanoseconds && i < program->step_count; i++)
+        nanoseconds[i] = nanoloom_nanoseconds(nanoseconds[i]);
     int64_t index;
     int stopped = nanoloom_stopped(memory->control);
     if (stopped)

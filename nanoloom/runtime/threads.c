@@ -9,7 +9,7 @@
 #define _GNU_SOURCE
 #include "pool.h"
 
-#include "control.h"
+#include "clock.h"
 
 enum {
     SPIN_NANOSECONDS = 50000, /* a few futex wake-ups; steps follow each other faster */

@@ -225,7 +225,7 @@ def test_the_runtime_compiles_for_every_target(
 @pytest.mark.parametrize("arch", ["x86_64", "aarch64", "riscv64"])
 def test_links_for_every_target(tmp_path: Path, cache: Cache, arch: str) -> None:
     triple = f"{arch}-unknown-linux-gnu"
-    runtime = ("control", "threads", "pool", "cpus")
+    runtime = ("control", "clock", "threads", "pool", "cpus")
     sources = [GOOD, *(Source.of_runtime(x) for x in runtime)]
     made = compile_c(sources, triple=triple, cache=cache)
     output = tmp_path / "a.so"

@@ -141,7 +141,7 @@ def c_library(
     source = Source(file.stem, file.read_text("utf-8"))
     made = compile_c([source], triple=TRIPLE, cache=cache)
     objects = zip(RUNTIME_SOURCES, runtime_objects(TRIPLE, cache), strict=True)
-    wanted = ("program", "control", "threads", "pool", "arena", "cpus")
+    wanted = ("program", "control", "clock", "threads", "pool", "arena", "cpus")
     runtime = [code for name, code in objects if name in wanted]
     output = folder / f"{file.stem}.so"
     link_shared([*made, *runtime], output, exports=exports, cache=cache)

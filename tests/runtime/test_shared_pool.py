@@ -20,6 +20,7 @@ from tests.runtime.native import TRIPLE
 SHARING = r"""
 #define _GNU_SOURCE
 #include "threads.h"
+#include "clock.h"
 #include "control.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -105,7 +106,7 @@ PUBLIC int grown(int first, int second)
 
 @pytest.fixture(scope="module")
 def sharing(tmp_path_factory: pytest.TempPathFactory, cache: Cache) -> ctypes.CDLL:
-    pool = [Source.of_runtime(x) for x in ("threads", "pool", "control")]
+    pool = [Source.of_runtime(x) for x in ("threads", "pool", "control", "clock")]
     sources = [*pool, Source("sharing", SHARING)]
     objects = compile_c(sources, triple=TRIPLE, cache=cache)
     output = tmp_path_factory.mktemp("sharing") / "sharing.so"

@@ -15,7 +15,7 @@ from tests.runtime.native import TRIPLE, c_library
 
 HERE = Path(__file__).parent
 THREADS = (1, 2, 3, 7)
-POOL = ("threads", "pool", "control")  # of the runtime's files
+POOL = ("threads", "pool", "control", "clock")  # of the runtime's files
 
 
 @pytest.fixture(scope="module")
