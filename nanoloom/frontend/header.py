@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import onnx
 
 from nanoloom.errors import ModelError
-from nanoloom.frontend.proto_walk import normal
+from nanoloom.frontend.proto_walk import normal, walk
 
 OLDEST_IR = 3  # the first IR version with operator set imports
 OLDEST_OPSET, NEWEST_OPSET = 7, 28  # of the default domain
@@ -35,6 +35,7 @@ def check_header(model: onnx.ModelProto, where: str) -> None:
             if old
             else "export it with a lower opset_version",
         )
+    raise_old(model, where)
     check_opsets(model.opset_import, where)
     if not model.opset_import:
         raise ModelError(
@@ -42,6 +43,31 @@ def check_header(model: onnx.ModelProto, where: str) -> None:
             where=where,
             hint="the file may be cut off; fetch or export it again",
         )
+
+
+def raise_old(model: onnx.ModelProto, where: str) -> None:
+    """Import the oldest operator set that is known in place of an older one, if the
+    model's nodes are the same in both.
+
+    skl2onnx imports the first set that has all of a model's nodes: the first of all for
+    an Identity.
+    """
+    for entry in model.opset_import:
+        if normal(entry.domain) or not 0 < entry.version < OLDEST_OPSET:
+            continue
+        nodes = [x.node for x in walk(model.graph.node, where)]
+        own = {node.op_type for node in nodes if not normal(node.domain)}
+        if all(is_same(op, entry.version) for op in own) and not model.functions:
+            entry.version = OLDEST_OPSET
+
+
+def is_same(op: str, version: int) -> bool:
+    """Whether an operator of ONNX is in a set what it is in the oldest known one."""
+    try:
+        found = [onnx.defs.get_schema(op, v) for v in (version, OLDEST_OPSET)]
+    except onnx.defs.SchemaError:
+        return False
+    return found[0].since_version == found[1].since_version
 
 
 def check_opsets(imports: Iterable[onnx.OperatorSetIdProto], where: str) -> None:

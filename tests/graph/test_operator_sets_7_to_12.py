@@ -65,3 +65,14 @@ def test_a_recurrence_does_not_say_its_size(op: str, tmp_path: Path) -> None:
         return program({"x": X})["h"]
 
     np.testing.assert_array_equal(run(""), run("<hidden_size = 2>"))
+
+
+@pytest.mark.parametrize("opset", [1, 6])
+def test_an_older_set_with_the_same_nodes(opset: int, tmp_path: Path) -> None:
+    """skl2onnx imports the first set that has them."""
+    model = onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : {opset}]> g (float[n,3] x)'
+        " => (float[3,n] y) { z = Identity(x) y = Transpose(z) }"
+    )
+    made = nanoloom.compile(model, threads=1, cache=Cache(tmp_path))({"x": X[0, :, :3]})
+    np.testing.assert_array_equal(made["y"], X[0, :, :3].T)
