@@ -61,7 +61,9 @@ def compile_open(
     walks = Walks(lambda dims: require_graph(model.bound(dims)), OPERATORS.keys())
     try:
         program = sized(model, walks, options, report)
-        return assemble(program, compile_sized(program, options, cache, report))
+        kernels = compile_sized(program, options, cache, report)
+        # Indices into nothing are told apart from others where they are looked at.
+        return assemble(program, kernels, of_nothing=options.checked)
     except NotDynamic as reason:
         program = of_rows(model, walks, options, report, reason)
     return assemble(*compile_shared_k(program, options, cache, report))

@@ -21,6 +21,8 @@ from nanoloom.binary.table import (
     Room,
     Step,
 )
+from nanoloom.dynamic.floor_division import dim_of
+from nanoloom.interface.bounds import Bounds
 from nanoloom.interface.data_dependent_outputs import counted
 from nanoloom.interface.room_names import EXACT, needed_outputs, rooms_among
 from nanoloom.interface.tensor import NONE, Element, Space, Tensor
@@ -53,8 +55,13 @@ class Compiled:
         return self.levels or (table,)
 
 
-def assemble(program: Program, compiled: dict[str, CompiledKernel]) -> Compiled:
-    """Objects, table and parameters of a program whose kernels are compiled."""
+def assemble(
+    program: Program, compiled: dict[str, CompiledKernel], *, of_nothing: bool = False
+) -> Compiled:
+    """Objects, table and parameters of a program whose kernels are compiled.
+
+    of_nothing: whether kernels may run where a dimension is 0.
+    """
     block = ParameterBlock()
     steps: list[Step] = []
     begins: list[int] = []
@@ -87,6 +94,7 @@ def assemble(program: Program, compiled: dict[str, CompiledKernel]) -> Compiled:
     shares = {name for name, kernel in compiled.items() if own_bytes(kernel)}
     repeats, read = repeats_of(program, [*begins, len(steps)], shares)
     sizes, rooms = program.sizes, rooms_of(program)
+    needed = [word.extent for word in program.checks] if of_nothing else None
     table = ProgramTable(
         tuple(steps),
         program.arena_bytes + max(map(own_bytes, compiled.values()), default=0),
@@ -96,7 +104,7 @@ def assemble(program: Program, compiled: dict[str, CompiledKernel]) -> Compiled:
         any(kernel.needs_tiles for kernel in compiled.values()),
         tuple(check(program, word) for word in program.checks),
         repeats,
-        sizes=sizes_table(sizes, rooms) if sizes else None,
+        sizes=sizes_table(sizes, rooms, needed) if sizes else None,
         numbers=numbers([x.name for x in program.outputs]),
         rooms=rooms,
         read=tuple(buffer(program, block, x, (), None, walked=True) for x in read),
@@ -129,25 +137,55 @@ def room_dims(sizes: ProgramSizes, count: int) -> list[str]:
     return [names[0] for word in words for _, names in sizes.words[word].terms]
 
 
-def sizes_table(sizes: ProgramSizes, rooms: Sequence[Room] = ()) -> SizesTable:
-    """With the dimensions that are rooms behind the others."""
+def sizes_table(
+    sizes: ProgramSizes, rooms: Sequence[Room] = (), needed: Sequence[int] | None = None
+) -> SizesTable:
+    """With the dimensions that are rooms behind the others.
 
+    needed: words that are no 0 where kernels run; None where no dimension is one then.
+    """
     bounds = tuple(
-        replace(each, or_none=each.or_none and leaves_nothing(name, sizes))
+        with_none(each, name, sizes, needed)
         for name, each in zip(sizes.dims, sizes.bounds, strict=True)
     )
     made = SizesTable(sizes.dims, sizes.words, sizes.buffers, bounds, sizes.floors)
     return longer(made, room_dims(sizes, len(rooms)))
 
 
+def with_none(
+    given: Bounds, dim: str, sizes: ProgramSizes, needed: Sequence[int] | None
+) -> Bounds:
+    """The bounds of a dimension that may be 0, where its program is right then.
+
+    Either no result has elements, and nothing is computed; or its kernels run, whose
+    loops over it end at once.
+    """
+    if not given.or_none or leaves_nothing(dim, sizes):
+        return given
+    floors = {floor.name: floor.add // floor.over for floor in sizes.floors}
+    own = {dim: 0, **{n: k for n, k in floors.items() if dim_of(n) == dim}}
+    alone = [
+        size
+        for size in sizes.words
+        if own.keys() >= {name for _, names in size.terms for name in names}
+    ]
+    short = any(size.of(own) < 0 for size in alone)  # x[:3] of fewer rows
+    if needed is None or short or any(is_none(word, dim, sizes) for word in needed):
+        return replace(given, or_none=False)
+    return replace(given, least=0, or_none=False)
+
+
 def leaves_nothing(dim: str, sizes: ProgramSizes) -> bool:
     """Whether no result has elements where a dimension is 0."""
+    return all(
+        any(is_none(word, dim, sizes) for word in axes) for axes in sizes.outputs
+    )
 
-    def is_none(word: int) -> bool:
-        terms = sizes.words[word].terms if word != NONE else ()
-        return bool(terms) and all(dim in names for _, names in terms)
 
-    return all(any(map(is_none, axes)) for axes in sizes.outputs)
+def is_none(word: int, dim: str, sizes: ProgramSizes) -> bool:
+    """Whether a size is 0 where a dimension is."""
+    terms = sizes.words[word].terms if word != NONE else ()
+    return bool(terms) and all(dim in names for _, names in terms)
 
 
 def own_bytes(kernel: CompiledKernel) -> int:

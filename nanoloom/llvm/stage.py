@@ -206,7 +206,10 @@ def room_sizes(of: Signature, sizes: str) -> list[str]:
             lines += [
                 f"  %where{name} = getelementptr i64, ptr {sizes}, i64 {number}",
                 f"  %size{name} = load i64, ptr %where{name}",
-                f"  %bytes{name} = mul i64 {now}, %size{name}",
+                # Bytes of 2 n + 1 rows are those of 3 n, which is no bound of none.
+                f"  %none{name} = icmp eq i64 %size{name}, 0",
+                f"  %some{name} = select i1 %none{name}, i64 1, i64 %size{name}",
+                f"  %bytes{name} = mul i64 {now}, %some{name}",
             ]
             now = f"%bytes{name}"
         lines += [

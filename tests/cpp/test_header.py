@@ -94,7 +94,7 @@ OF_SIZES = """
 SAID_OF_SIZES = """\
 6 y has no sizes yet: call resize
 6 15 3
-7 length is -1, and at least 1 is wanted
+7 length is -1, and at least 0 is wanted
 0 the model has 2 sizes, and 1 are given
 """
 COUNTED = """

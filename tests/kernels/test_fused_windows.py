@@ -191,3 +191,19 @@ def pooled_layer(x: Array, weights: Array) -> Array:
     around = np.pad(np.maximum(image, 0), ((0, 0), (0, 0), (1, 1), (1, 1)))
     view = np.lib.stride_tricks.sliding_window_view(around, (3, 3), (2, 3))
     return view[:, :, ::2, ::2].max((-1, -2))[None]
+
+
+@pytest.mark.parametrize("axes", [1, 2])
+def test_a_sum_of_all_that_windows_give(axes: int) -> None:
+    """A single number, with no axis that it keeps."""
+    image, filters = (1, 2, 7, 9)[: 2 + axes], (3, 2, 3, 3)[: 2 + axes]
+    model = parse_model(f"""<ir_version: 10, opset_import: ["": 20]>
+        g (float{list(image)} x, float{list(filters)} w) => (float y)
+        {{ c = Conv(x, w) y = ReduceSum<keepdims = 0>(c) }}""")
+    random = np.random.default_rng(axes)
+    x, w = (random.integers(-3, 4, s).astype(np.float32) for s in (image, filters))
+    places = tuple(range(1, 1 + axes))
+    windows = np.lib.stride_tricks.sliding_window_view(x[0], filters[2:], places)
+    wanted = (windows.sum(places) * w.sum(0)).sum()
+    found = nanoloom.compile(model, threads=1, cache=shared_cache())({"x": x, "w": w})
+    assert found["y"] == wanted != 0
