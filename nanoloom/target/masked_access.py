@@ -16,9 +16,9 @@ def has_masked_loads(target: Target, size: int) -> bool:
     return has_mask_registers(target, size) or words
 
 
-def reads_rows_in_part(target: Target) -> bool:
-    """Whether vectors of a known width, of 32 bits a number, are read in part."""
-    return not target.vector.scalable and has_masked_loads(target, WORD)
+def reads_rows_in_part(target: Target, size: int = WORD) -> bool:
+    """Whether vectors of a known width are read in part; size: bytes of a number."""
+    return not target.vector.scalable and has_masked_loads(target, size)
 
 
 def has_mask_registers(target: Target, size: int) -> bool:

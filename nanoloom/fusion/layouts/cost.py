@@ -17,6 +17,7 @@ from nanoloom.fusion.layouts.layout import FIRST, LAST, Layout
 from nanoloom.fusion.layouts.links import Dim, is_tensor
 from nanoloom.ir.linalg_query import (
     Op,
+    element_bytes,
     inputs,
     is_contraction,
     is_copy,
@@ -85,7 +86,8 @@ def follows_others(edges: Edges, pool: Product, target: Target) -> bool:
 def takes_planes(made: Product, target: Target) -> bool:
     """Whether a layer has vectors of pixels: depthwise, or of few channels."""
     few = made.is_depthwise or shape_of(made.image)[-1] <= FEW
-    return few and reads_rows_in_part(target) and made.is_window and made.slides
+    in_part = reads_rows_in_part(target, element_bytes(made.image.type))
+    return few and in_part and made.is_window and made.slides
 
 
 def layouts_of(

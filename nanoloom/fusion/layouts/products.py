@@ -98,7 +98,7 @@ def product_of(op: Op, weights: Collection[ir.Value]) -> Product | None:
     operands, ways = inputs(op), maps(op)
     constant = [is_weight(value, weights) for value in operands]
     kinds = [ir.RankedTensorType(value.type).element_type for value in operands]
-    if sum(constant) != 1 or any(k.width < NARROW for k in kinds):  # type: ignore[attr-defined] - all types of numbers have it
+    if sum(constant) != 1:
         return None
     at = constant.index(False)
     image, weight, result = (map_dims(ways[n]) for n in (at, 1 - at, 2))
@@ -109,6 +109,9 @@ def product_of(op: Op, weights: Collection[ir.Value]) -> Product | None:
         return None  # a transform of an image: its channels are not multiplied
     dense = iterators(op)[parts] == "reduction" and features not in image
     if not (dense and analyse(op) is not None) and parts != features:
+        return None
+    depthwise = parts == features and all(isinstance(k, ir.FloatType) for k in kinds)
+    if not depthwise and any(k.width < NARROW for k in kinds):  # type: ignore[attr-defined] - all types of numbers have it
         return None
     if {*image} & {*weight} & {*result} - {None, features}:
         return None  # in groups: each has a few channels, side by side
