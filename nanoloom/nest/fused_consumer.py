@@ -87,12 +87,6 @@ class FusedConsumer:
         stages = [of_sizes(x, rows) for x in nest.stages if x not in before]
         return nest.of_stages(stages, nest.results)
 
-    @property
-    def axes(self) -> list[str]:
-        """The axes of a permutation, by the names of those that it reads."""
-        names = dict(zip(self.read.plain, self.end.writes[0].plain, strict=True))
-        return [names[name] or "" for name in self.consumer.names]
-
     def blocks(self, columns: int, cache: Cache) -> Sizes:
         """Points of the last stage's axes that a task makes.
 

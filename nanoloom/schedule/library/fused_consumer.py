@@ -147,7 +147,7 @@ def around_permutation(
     outer = replace(
         tasks,
         stage=found.last.name,
-        sizes=tuple(sizes.get(name, 0) for name in found.axes),
+        sizes=tuple(sizes.get(name, 0) for name in permuted_axes(found)),
         fuse=ALL,
         slowest=slowest_of(found, sizes, nest, target),
     )
@@ -173,7 +173,15 @@ def slowest_of(
     shape, end = found.shape, found.end
     own = end == found.product
     dims = dict(zip(end.names, range(len(sizes)) if own else shape.result, strict=True))
-    axes = [dims.get(name) for name in found.axes]
-    tasks = {dims[name]: sizes.get(name, 0) for name in found.axes if name in dims}
+    names = permuted_axes(found)
+    axes = [dims.get(name) for name in names]
+    tasks = {dims[name]: sizes.get(name, 0) for name in names if name in dims}
     first = slowest_axis(nest, found.product, shape, tasks, target)
     return None if first is None else axes.index(first)
+
+
+def permuted_axes(found: FusedConsumer) -> list[str]:
+    """The axes of a permutation, by the names of those that it reads."""
+    written = found.end.writes[0].plain
+    names = dict(zip(found.read.plain, written, strict=True))
+    return [names[name] or "" for name in found.consumer.names]
