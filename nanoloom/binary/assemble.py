@@ -28,7 +28,7 @@ from nanoloom.interface.room_names import EXACT, needed_outputs, rooms_among
 from nanoloom.interface.tensor import NONE, Element, Space, Tensor
 from nanoloom.kernels.program import Program, ProgramSizes, Word
 from nanoloom.linalg.stage import Spec
-from nanoloom.memory.calls import Place, Storage
+from nanoloom.memory.calls import Call, Place, Storage
 from nanoloom.schedule.packing import Pack
 from nanoloom.weights.derivations import reshaped
 from nanoloom.weights.weight import Weight
@@ -68,20 +68,7 @@ def assemble(
     for call in program.calls:
         begins.append(len(steps))
         kernel = compiled[call.kernel]
-        source = program.kernels[call.kernel]
-        packed = {p.argument: p for p in kernel.packings}
-        shapes = call.shapes or source.shapes
-        buffers = tuple(
-            buffer(
-                program,
-                block,
-                place,
-                shapes[i],
-                packed.get(i),
-                walked=i not in source.tables,
-            )
-            for i, place in enumerate(call.arguments)
-        )
+        buffers = arguments_of(program, block, call, kernel)
         word = next(
             (p.index for p in call.arguments[::-1] if p.storage is Storage.SIZES), NONE
         )  # a kernel's own: parameters that are sizes stand in front of them
@@ -115,6 +102,26 @@ def assemble(
 def numbers(outputs: Sequence[str]) -> tuple[Number, ...]:
     """Those among a program's outputs, which are the last ones."""
     return tuple(Number(outputs.index(x), axis) for _, axis, x in counted(outputs))
+
+
+def arguments_of(
+    program: Program, block: ParameterBlock, call: Call, kernel: CompiledKernel
+) -> tuple[Buffer, ...]:
+    """Where what a call reads and writes lies; weights get their places in `block`."""
+    source = program.kernels[call.kernel]
+    packed = {p.argument: p for p in kernel.packings}
+    shapes = call.shapes or source.shapes
+    return tuple(
+        buffer(
+            program,
+            block,
+            place,
+            shapes[i],
+            packed.get(i),
+            walked=i not in source.tables,
+        )
+        for i, place in enumerate(call.arguments)
+    )
 
 
 def rooms_of(program: Program) -> tuple[Room, ...]:

@@ -269,9 +269,7 @@ def is_reduced(found: FusedConsumer) -> bool:
     if stage.is_contraction or len(stage.writes) != 1 or not found.read.indices:
         return False
     parallel = tuple(a.name for a in stage.axes if not a.is_reduction)
-    if not written or written != parallel:
-        return False
-    if found.read.indices[-1].axis != written[-1]:
+    if written != parallel or written[-1:] != (found.read.indices[-1].axis,):
         return False
     linear = all(not i.other and i.terms for i in found.read.indices)
     forward = all(factor > 0 for i in found.read.indices for _, factor in i.terms)
