@@ -34,7 +34,9 @@ ROUNDS, QUICK, SECONDS = 15, 3, 0.2  # of calls in turns, and how long each last
 # One line in, one line out: "call" is answered with the seconds of one call.
 CHILD = """
 import json, sys, time, warnings
+from nanoloom.errors import ModelWarning
 warnings.simplefilter("ignore")
+warnings.simplefilter("error", ModelWarning)  # a part that torch runs is no figure
 name, backend, threads, seconds = sys.argv[1:]
 import torch
 from benchmarks.torch_models import model
