@@ -19,6 +19,7 @@ from nanoloom.fusion.fuse import (
     only_reader,
     product,
 )
+from nanoloom.fusion.fuse_producer import SMALL_CACHE
 from nanoloom.fusion.group import Group, group_of
 from nanoloom.ir.linalg_query import (
     Kind,
@@ -29,8 +30,6 @@ from nanoloom.ir.linalg_query import (
 from nanoloom.ir.loop_nest import alone
 from nanoloom.ir.mlir import ir
 from nanoloom.nest.product_chain import begins, ends
-
-MOST_WEIGHT = 128 * 1024  # bytes that stay in any second-level cache
 
 
 def fuse_product_chains(
@@ -80,7 +79,7 @@ def reads_large(group: Group, weights: Sequence[ir.Value]) -> bool:
     shape = None if op is None else begins(alone(op))
     assert op is not None and shape is not None, "asked of the products of a chain"
     value = inputs(op)[shape.right]
-    return base(value) in weights and bytes_of(value.type) > MOST_WEIGHT
+    return base(value) in weights and bytes_of(value.type) > SMALL_CACHE.resident
 
 
 def source_of(between: Group, owner: Owners) -> Group | None:

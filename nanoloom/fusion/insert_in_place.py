@@ -30,7 +30,6 @@ from nanoloom.linalg.builder.tensor_slices import inserted, sliced
 
 PART = "nanoloom.part"  # on an insertion
 INSERT = "tensor.insert_slice"
-LINE = 64  # bytes of a line of the cache
 MOST_COPIES = 2  # of a tensor's parts; a kernel each, where others write in place
 
 
@@ -122,7 +121,7 @@ def is_insertion(op: Op) -> bool:
     return op.operation.name == INSERT and PART in op.operation.attributes
 
 
-def may_insert(op: Op, *, tiles: bool) -> bool:
+def may_insert(op: Op, *, tiles: bool, line: int) -> bool:
     """Whether the sources of all insertions into a tensor can be written in it."""
     if len(list(op.operation.operands)) != 2:
         return False
@@ -131,7 +130,7 @@ def may_insert(op: Op, *, tiles: bool) -> bool:
     chain = chain_of(op)
     if chain is None:
         return False
-    if sum(not is_made_for(o, tiles=tiles) for o in chain) > MOST_COPIES:
+    if sum(not is_made_for(o, tiles=tiles, line=line) for o in chain) > MOST_COPIES:
         return False
     parts = [Insertion.of(o) for o in chain]
     return not any(a.meets(b) for i, a in enumerate(parts) for b in parts[:i])
@@ -221,18 +220,19 @@ def part_of(value: ir.Value) -> Insertion | None:
     return part
 
 
-def mark_parts(module: ir.Module, *, tiles: bool) -> None:
+def mark_parts(module: ir.Module, *, tiles: bool, line: int) -> None:
     """Find the parts, and give each a source that can be one: a copy if need be.
 
     tiles: whether parts are written that have more axes, as tiles of an image have,
     which they can be where strides are numbers: of others MLIR does not know it.
+    line: bytes of a line of the cache, of the target.
     """
     for op in named(module, INSERT):
         inside = op.operation.parent.name != "func.func"  # type: ignore[union-attr]
-        if inside or not may_insert(op, tiles=tiles):
+        if inside or not may_insert(op, tiles=tiles, line=line):
             continue
         op.operation.attributes[PART] = ir.UnitAttr.get(module.context)
-        if not is_made_for(op, tiles=tiles):
+        if not is_made_for(op, tiles=tiles, line=line):
             source = op.operation.operands[0]
             kind = ir.RankedTensorType(source.type)
             with ir.InsertionPoint(op), op.operation.location:
@@ -240,7 +240,7 @@ def mark_parts(module: ir.Module, *, tiles: bool) -> None:
                 op.operation.operands[0] = pointwise([source], made, itself)
 
 
-def is_made_for(op: Op, *, tiles: bool) -> bool:
+def is_made_for(op: Op, *, tiles: bool, line: int) -> bool:
     """Whether an insertion's source can be written where it is inserted.
 
     It is computed by a generic, or has parts itself, and whoever else reads it can do
@@ -251,7 +251,7 @@ def is_made_for(op: Op, *, tiles: bool) -> bool:
     if isinstance(owner, ir.Block) or len(list(owner.results)) != 1:
         return False
     others = [u for u in uses_of(source) if u.owner.operation != op.operation]
-    if others and not (has_long_rows(op) and all(map(reads_in_place, others))):
+    if others and not (has_long_rows(op, line) and all(map(reads_in_place, others))):
         return False
     if owner.name == INSERT:
         return is_insertion(owner.opview) and may_be_inner(owner.opview, op)
@@ -272,7 +272,7 @@ def may_be_inner(inner: Op, outer: Op) -> bool:
     return unfilled and shape == Insertion.of(outer).sizes
 
 
-def has_long_rows(op: Op) -> bool:
+def has_long_rows(op: Op, line: int) -> bool:
     """Whether a part's elements lie in rows of a line of the cache or more."""
     kind = ir.RankedTensorType(op.operation.results[0].type)
     row = element_bytes(kind)
@@ -282,7 +282,7 @@ def has_long_rows(op: Op) -> bool:
         row *= count
         if count != extent:
             break
-    return row >= LINE
+    return row >= line
 
 
 def reads_in_place(use: ir.OpOperand) -> bool:

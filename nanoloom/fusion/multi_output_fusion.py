@@ -30,18 +30,24 @@ from nanoloom.ir.linalg_query import (
     maps,
 )
 from nanoloom.ir.mlir import ir
+from nanoloom.nest.contraction import bits
+from nanoloom.nest.granularity import FEWEST_TASKS, TASK_ELEMENTS
+from nanoloom.target.facts import Cache
 
 MADE_BY_ROWS = {Kind.ELEMENTWISE, Kind.REDUCTION}
-MANY_ROWS = 16  # enough for threads to share
-FEW_ELEMENTS = 8192  # of which nothing is shared
-LONGEST_ROW = 32768  # numbers: several rows of a task stay in its cache
 
 
-def fuse_multiple_outputs(block: ir.Block, groups: list[Group]) -> list[Group]:
-    """Join groups of a block that share rows, in an order in which they can run."""
+def fuse_multiple_outputs(
+    block: ir.Block, groups: list[Group], caches: Cache
+) -> list[Group]:
+    """Join groups of a block that share rows, in an order in which they can run.
+
+    caches: which hold the rows of a task.
+    """
     joining = MultiOutputFusion(
         {op.operation: group for group in groups for op in group.ops},
         {op.operation: place for place, op in enumerate(block.operations)},
+        caches.resident,
     )
     for group in groups:
         while group.ops and (producer := joining.producer(group)) is not None:
@@ -55,10 +61,12 @@ class MultiOutputFusion:
     """The groups while they are joined.
 
     owner: the group of each operation.  place: of each operation in the block.
+    room: bytes of a row, at most.
     """
 
     owner: dict[ir.Operation, Group]
     place: dict[ir.Operation, int]
+    room: int
 
     def producer(self, group: Group) -> Group | None:
         """A group that another one can be joined with, which reads it."""
@@ -73,7 +81,7 @@ class MultiOutputFusion:
         passed = results_of(before, last)
         if not passed or not all(can_pass(last, value) for value in passed):
             return False
-        if not have_room(extents(last), min(producer.rows, group.rows)):
+        if not have_room(extents(last), min(producer.rows, group.rows), self.room):
             return False
         by_rows = all(reads_rows(op, producer) for op in group.ops)
         turned = any(map(is_transposed, (*producer.ops, *group.ops)))
@@ -174,10 +182,12 @@ def made_by_rows(group: Group) -> list[ir.Value]:
     return [value for op in group.ops for value in inputs(op)]
 
 
-def have_room(sizes: list[int], rows: int) -> bool:
-    """Whether threads find enough rows of these extents, each of them in a cache."""
-    many = prod(sizes[:rows]) >= MANY_ROWS or prod(sizes) <= FEW_ELEMENTS
-    return rows > 0 and many and prod(sizes[rows:]) <= LONGEST_ROW
+def have_room(sizes: list[int], rows: int, room: int) -> bool:
+    """Whether threads find enough rows of these extents, each of them in a cache: or
+    all of them are one task."""
+    many = prod(sizes[:rows]) >= FEWEST_TASKS or prod(sizes) <= TASK_ELEMENTS
+    row = prod(sizes[rows:]) * bits("f32") // bits("u8")
+    return rows > 0 and many and row <= room
 
 
 def is_transposed(op: Op) -> bool:

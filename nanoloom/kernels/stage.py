@@ -19,7 +19,7 @@ from nanoloom.fusion.fuse import said_apart
 from nanoloom.fusion.fuse_by_footprint import fuse_by_footprint
 from nanoloom.fusion.fuse_consumer import fuse_consumers
 from nanoloom.fusion.fuse_into_reader import fuse_into_readers
-from nanoloom.fusion.fuse_producer import fuse_producers, inline_producers
+from nanoloom.fusion.fuse_producer import SMALL_CACHE, fuse_producers, inline_producers
 from nanoloom.fusion.fuse_product_chain import fuse_product_chains
 from nanoloom.fusion.group import Group, form_groups, is_movable
 from nanoloom.fusion.guarded_reads import guard_reads
@@ -40,7 +40,7 @@ from nanoloom.kernels.program import Program
 from nanoloom.kernels.repeats.calls import is_state, separate_repeats
 from nanoloom.linalg.builder.pointwise import itself, pointwise
 from nanoloom.linalg.stage import LinalgModule
-from nanoloom.target.facts import Target
+from nanoloom.target.facts import Cache, Target
 from nanoloom.target.masked_access import reads_rows_in_part
 
 SIMPLIFY = (
@@ -87,7 +87,8 @@ def partition(
     follow_all(lowered.module, tiles=tiles, in_rows=in_rows)
     recompute_in_readers(lowered.module)
     run_pipeline(lowered.module, ("canonicalize", "cse"))
-    mark(lowered.module, open_images=open_images)
+    caches = SMALL_CACHE if target is None else target.caches
+    mark(lowered.module, caches, open_images=open_images)
     block = lowered.module.body.operations[0].operation.regions[0].blocks[0]
     separate_outputs(block, lowered)
     separate_repeats(block, lowered)
@@ -121,11 +122,12 @@ def turned_for(lowered: LinalgModule, target: Target | None) -> Stays:
     return stays
 
 
-def mark(module: ir.Module, *, open_images: bool) -> None:
+def mark(module: ir.Module, caches: Cache, *, open_images: bool) -> None:
     """Say what lies in what: slices and parts; nothing may simplify then."""
     if open_images:
         first_slices(module)
-    mark_parts(module, tiles=not open_images)  # canonicalize would drop its copies
+    # canonicalize would drop its copies
+    mark_parts(module, tiles=not open_images, line=caches.line)
 
 
 def follow_all(module: ir.Module, *, tiles: bool, in_rows: bool) -> None:
@@ -155,7 +157,10 @@ def joined(
     groups = inline_producers(consumers(groups, permutes=False))
     groups = fuse_by_footprint(groups, weights, target if in_rows else None)
     masks = target is not None and reads_rows_in_part(target)
-    groups = guard_reads(fuse_multiple_outputs(block, groups), weights, masks=masks)
+    caches = SMALL_CACHE if target is None else target.caches
+    groups = guard_reads(
+        fuse_multiple_outputs(block, groups, caches), weights, masks=masks
+    )
     if not in_rows:
         return groups
     return consumers(fuse_producers(groups, weights, target), permutes=True)

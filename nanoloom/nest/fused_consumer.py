@@ -191,7 +191,7 @@ def planned_consumer(nest: LoopNest) -> FusedConsumer | None:
     if behind is None or [roles(x) is None for x in nest.products] != [False]:
         return None
     found = consumer_at(nest, *behind)
-    return found if found.is_permutation or is_reduced(found) else None
+    return found if is_transpose(found.consumer) or is_reduced(found) else None
 
 
 def consumer_at(nest: LoopNest, end: Statement, consumer: Statement) -> FusedConsumer:
@@ -266,10 +266,10 @@ def is_transpose(stage: Statement) -> bool:
 def is_reduced(found: FusedConsumer) -> bool:
     """Whether a stage reduces rows of what it reads, each column by itself."""
     stage, written = found.consumer, found.consumer.writes[0].plain
-    if stage.is_contraction or len(stage.writes) != 1 or not found.read.indices:
+    if not stage.is_reduction or stage.is_contraction or len(stage.writes) > 1:
         return False
     parallel = tuple(a.name for a in stage.axes if not a.is_reduction)
-    if written != parallel or written[-1:] != (found.read.indices[-1].axis,):
+    if not written or written != parallel or found.read.plain[-1:] != written[-1:]:
         return False
     linear = all(not i.other and i.terms for i in found.read.indices)
     forward = all(factor > 0 for i in found.read.indices for _, factor in i.terms)

@@ -45,7 +45,7 @@ class Drawn:
     def of(cls, seed: int) -> Drawn:
         rng = np.random.default_rng(seed)
         image, step = bool(seed % 2), int(rng.integers(1, 3))
-        depth, made = (int(n) for n in rng.integers(3, (60, 50)))
+        depth, made = (int(n) for n in rng.integers((3, 9), (60, 50 if image else 230)))
         shape, filters = (int(rng.integers(1025, 1500)), depth), (depth, made)
         if image:
             high, wide = (int(n) for n in rng.integers(31, 60, 2))

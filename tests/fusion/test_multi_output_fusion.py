@@ -10,6 +10,7 @@ import pytest
 
 import nanoloom
 from nanoloom.fusion import multi_output_fusion as fusion
+from nanoloom.fusion.fuse_producer import SMALL_CACHE
 from nanoloom.fusion.group import form_groups
 from nanoloom.fusion.outline import group_results
 from nanoloom.ir import mlir
@@ -18,6 +19,7 @@ from nanoloom.linalg.builder.indexing import take
 from nanoloom.linalg.builder.scalar import BOOL
 from nanoloom.linalg.builder.window import Window
 from nanoloom.linalg.reductions.pooling import pool
+from nanoloom.nest.granularity import FEWEST_TASKS
 from nanoloom.notation import Buffer, axes, computation, maximum
 from nanoloom.target import Target
 from tests.filecheck import check_text
@@ -350,13 +352,16 @@ def test_a_kernel_that_is_joined_stands_in_front_of_its_readers() -> None:
     assert (other == s @ w).all() and (n == s - s.sum(1, keepdims=True)).all()
 
 
+LONGEST = SMALL_CACHE.resident // 4  # numbers
+
+
 @pytest.mark.parametrize(
     ("rows", "columns", "count"),
     [
-        (fusion.MANY_ROWS, 5000, 1),
-        (fusion.MANY_ROWS - 1, 5000, 2),  # too few tasks
-        (fusion.MANY_ROWS, fusion.LONGEST_ROW, 1),
-        (fusion.MANY_ROWS, fusion.LONGEST_ROW + 1, 2),  # leaves the cache
+        (FEWEST_TASKS, 5000, 1),
+        (FEWEST_TASKS - 1, 5000, 2),  # too few tasks
+        (FEWEST_TASKS, LONGEST, 1),
+        (FEWEST_TASKS, LONGEST + 1, 2),  # leaves the cache
     ],
 )
 def test_rows_that_are_shared(rows: int, columns: int, count: int) -> None:
@@ -389,7 +394,7 @@ def test_groups_come_in_an_order_in_which_they_can_run(seed: int) -> None:
     with mlir.context():
         lowered = build(make, *arrays)
         block = lowered.module.body.operations[0].operation.regions[0].blocks[0]
-        groups = fusion.fuse_multiple_outputs(block, form_groups(block))
+        groups = fusion.fuse_multiple_outputs(block, form_groups(block), SMALL_CACHE)
         place = {op.operation: i for i, g in enumerate(groups) for op in g.ops}
         assert len(place) == sum(len(g.ops) for g in groups)
         for number, group in enumerate(groups):

@@ -34,7 +34,7 @@ PACKED = 0.5  # cycles for a number of the image, which is packed at each call t
 PARTS_APART = 1.12  # a pixel's channels lie an image apart, without windows
 # And in a page of their own each: cycles for a number of the image, at every panel of
 # columns.  More pages are read in turns than a core translates at once.
-PAGE, PAGES_APART, PANEL = 4096, 1.2, 4
+PAGES_APART, PANEL = 1.2, 4
 FEW = 4  # channels of an image that are read at once, for all taps
 TRANSLATED = 96  # channels, in a page each: more take longer
 PLANES = 1.05  # vectors of pixels: what costs the same keeps channels last
@@ -45,7 +45,7 @@ TURNED = 1.2  # cycles for an element that is written in another order
 # take longer where the first-level cache does not hold those of a tile's sum beside its
 # panel, and PAGES_APART where they are in more pages than a core translates at once.
 # As measured with AVX2 and AVX-512, 16 to 1,632 channels of 7 to 73 pixels a row.
-LINE, IN_LINES, FROM_L2 = 64, 0.1, 0.6
+IN_LINES, FROM_L2 = 0.1, 0.6
 ROW_REGISTERS = 8  # a panel has a vector for so many: 5 x 2 of 16, 7 x 4 of 32
 Choices = dict[Dim, tuple[Layout, ...]]
 
@@ -155,7 +155,7 @@ def split_axes(made: Product, target: Target) -> float:
     features = shape_of(made.op.operation.results[0])[-1]
     longer = (PARTS_APART - 1) * multiply_adds(made, features, target)
     *pixels, channels = shape_of(made.image)
-    if 4 * prod(pixels) < PAGE:
+    if 4 * prod(pixels) < target.caches.page:
         return longer
     panels = -(-features // (PANEL * target.vector.min_bits // 32))
     return longer + PAGES_APART * prod(pixels) * channels * panels
@@ -178,9 +178,11 @@ def cycles_apart(made: Product, target: Target) -> float:
     *pixels, channels = shape_of(made.image)
     result, unit = shape_of(made.op.operation.results[0]), target.vector
     panel = unit.min_bits // 32 * (unit.registers // ROW_REGISTERS)
-    tile = LINE * made.rows_summed + 4 * panel * (made.macs // prod(result))
+    tile = target.caches.line * made.rows_summed + 4 * panel * (
+        made.macs // prod(result)
+    )
     longer = IN_LINES
-    if 4 * prod(pixels) >= PAGE and channels > TRANSLATED:
+    if 4 * prod(pixels) >= target.caches.page and channels > TRANSLATED:
         longer += PAGES_APART
     elif tile > target.caches.l1d:
         longer += FROM_L2

@@ -22,13 +22,13 @@ from nanoloom.ir.linalg_query import (
 )
 from nanoloom.ir.loop_nest import alone
 from nanoloom.ir.mlir import ir
+from nanoloom.nest.contraction import bits
+from nanoloom.nest.granularity import JAMMED, MOST_WRITTEN
 
-MOST_TAPS = 64  # of windows in planes, written out
 # Of dense layers that go by two pixels: 5x5 and 7x7 take 1.03 and 1.05 of the time of
 # channels last and turning back, 3x3 0.78, measured with AVX-512.
 MOST_BY_TWO = 9
 ROWS_OF_PIXELS = 3  # axes of a result: features, rows and pixels
-NARROW = 32  # bits: products of narrower numbers take neighbours together
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Product:
         taps //= 1 if self.is_depthwise else shape_of(self.image)[-1]
         steps = [row.factor(name) for name in along]
         every = steps == [1] or self.is_depthwise
-        most = MOST_TAPS if every else MOST_BY_TWO
+        most = MOST_WRITTEN // JAMMED if every else MOST_BY_TWO
         fits = steps == [1] or (steps == [2] and len(row.axes) > len(along))
         return self.is_window and fits and taps <= most
 
@@ -111,7 +111,7 @@ def product_of(op: Op, weights: Collection[ir.Value]) -> Product | None:
     if not (dense and analyse(op) is not None) and parts != features:
         return None
     depthwise = parts == features and all(isinstance(k, ir.FloatType) for k in kinds)
-    if not depthwise and any(k.width < NARROW for k in kinds):  # type: ignore[attr-defined] - all types of numbers have it
+    if not depthwise and any(k.width < bits("f32") for k in kinds):  # type: ignore[attr-defined] - all types of numbers have it
         return None
     if {*image} & {*weight} & {*result} - {None, features}:
         return None  # in groups: each has a few channels, side by side
@@ -131,7 +131,7 @@ def pool_of(op: Op) -> Product | None:
     channels = image[-1]
     if channels is None or channels != made[-1] or kinds[channels] == "reduction":
         return None
-    if element_bytes(result.type) * 8 < NARROW:
+    if element_bytes(result.type) < bits("f32") // bits("u8"):
         return None
     one = axis(op, channels)
     return Product(op, inputs(op)[found[0]], found[0], one, one, is_window=True)
