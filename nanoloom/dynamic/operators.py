@@ -99,6 +99,18 @@ def is_computed(visits: Sequence[Visit], index: int, kept: Set[str]) -> bool:
     return value is None or not value.is_known or value.name in kept
 
 
+def squeeze(visits: Sequence[Visit], _: Set[str], __: Samples) -> Limits:
+    """Without axes, those that are 1 go: open ones are larger, or are compiled alone."""
+    first = visits[0]
+    if "axes" in first.node.attributes or any(x is not None for x in first.inputs[1:]):
+        return []
+    extents = [sizes(visits, 0, axis) for axis in range(rank(visits))]
+    open_ones = [row for row in extents if not is_alike(row)]
+    if any(1 in row for row in open_ones):
+        raise NotDynamic("a size that goes where it is 1: name the axes")
+    return [tuple(n - 2 for n in row) for row in open_ones]
+
+
 def neighbours(visits: Sequence[Visit], _: Set[str], __: Samples) -> Limits:
     """LRN: sums over channels next to each other, which are no size."""
     if not is_alike(sizes(visits, 0, 1)):
@@ -202,5 +214,6 @@ RULES: dict[str, Rule] = {
     "ScatterND": gather_slices,
     "Slice": cut,
     "Split": split,
+    "Squeeze": squeeze,
     "TopK": top_k,
 }

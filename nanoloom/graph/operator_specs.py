@@ -220,7 +220,7 @@ SPECS: dict[str, OperatorSpec] = {
     "SpaceToDepth": OperatorSpec(IMAGE, folds=EVERY, error=PARTS),
     "Split": OperatorSpec(folds=EVERY, error=PARTS, of_sizes=MOVED),
     "Sqrt": OperatorSpec(ELEMENTWISE, folds=EVERY),
-    "Squeeze": OperatorSpec(sizes=ANY, folds=EVERY, error=PARTS, of_sizes=POLYNOMIAL),
+    "Squeeze": OperatorSpec(folds=EVERY, error=PARTS, of_sizes=POLYNOMIAL),
     "Sub": OperatorSpec(ELEMENTWISE, folds=EVERY, of_sizes=POLYNOMIAL),
     "Sum": OperatorSpec(ELEMENTWISE, folds=FLOATS, error=SUM, of_sizes=POLYNOMIAL),
     "Suppressed": OperatorSpec(sizes=ANY),

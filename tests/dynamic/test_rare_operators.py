@@ -278,3 +278,16 @@ def test_products_and_bits(tmp_path: Path, way: str) -> None:
         else:
             right = np.cumprod(x[:, ::-1], 1)[:, ::-1]
         np.testing.assert_array_equal(y.view(np.float32), right)
+
+
+@pytest.mark.parametrize("opset", [12, 20])
+def test_squeeze_without_axes(opset: int, tmp_path: Path) -> None:
+    """Sizes of 1 go: those calls are compiled by themselves, all others are one."""
+    text = "(float[a, 3, b, 1] x) => (float[c, 3, d] y) { y = Squeeze(x) }"
+    head = f'<ir_version: 8, opset_import: ["" : {opset}]> m '
+    program = nanoloom.compile(onnx.parser.parse_model(head + text), cache=tmp_path)
+    assert program.open.reason == ""
+    for a, b in ((8, 5), (2, 4), (3, 1), (1, 2), (1, 1)):
+        x = np.random.default_rng(a).standard_normal((a, 3, b, 1), np.float32)
+        (made,) = program({"x": x}).values()
+        np.testing.assert_array_equal(made, x.squeeze())
