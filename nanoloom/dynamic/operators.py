@@ -100,7 +100,7 @@ def is_computed(visits: Sequence[Visit], index: int, kept: Set[str]) -> bool:
 
 
 def squeeze(visits: Sequence[Visit], _: Set[str], __: Samples) -> Limits:
-    """Without axes, those that are 1 go: open ones are larger, or are compiled alone."""
+    """Without axes, those of 1 go: open ones are larger, or are compiled alone."""
     first = visits[0]
     if "axes" in first.node.attributes or any(x is not None for x in first.inputs[1:]):
         return []

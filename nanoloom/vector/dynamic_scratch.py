@@ -113,7 +113,7 @@ def multiple_of_all(
     most, sizes = 0, set[int]()
     for value in given or ():
         times, size = multiple(value, function)
-        if times is None:
+        if times is None or size is None:
             return None, None
         most = max(most, times)
         sizes.add(size)
