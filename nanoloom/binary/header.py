@@ -121,10 +121,11 @@ _COUNTED_OF_SIZES = """
 # Names that nanoloom_MODEL would share with the types and functions of the runtime.
 _TAKEN = """
     arena arguments beside bf16 bind buffer call check contradiction control counted
-    default element failed feature fit floating floor given growth half identity kept
-    kernel level levels library made member memory move now number outside parallel
-    parameter pool program range refusal refuse repeat request results room rows run
-    sizes space status step stopped task tensor term times tried way workspace
+    default element failed feature fit floating floor given growth half identity
+    kept kernel level levels library made member memory move nanoseconds now number
+    outside parallel parameter path pool program range refusal refuse repeat request
+    results room rows run sizes space status step stopped task tensor term ticks
+    times tried way words workspace
 """
 
 

@@ -287,7 +287,7 @@ def test_an_executable(compiled: Saved, tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.drawn(one_in=2)
-@pytest.mark.parametrize("spec", ["cortex-a72", "spacemit-x60"])
+@pytest.mark.parametrize("spec", ["cortex-a72", "sifive-x280"])
 def test_on_another_machine(tmp_path: Path, linking: Cache, spec: str) -> None:
     other = machine(spec)
     options = CompileOptions(other.target)

@@ -200,7 +200,7 @@ class Company:
         avx2: bool = False,
         known: tuple[Peer, ...] = (),
     ) -> None:
-        require_known(keys, [peer.key for peer in known or PEERS])
+        require_known(keys, [peer.key for peer in (*(known or PEERS), NANOLOOM)])
         self.peers = tuple(peer for peer in known or PEERS if peer.key in keys)
         self._folder = folder
         self._avx2 = avx2
@@ -239,8 +239,8 @@ class Company:
 
 
 def require_known(keys: Iterable[str], known: Sequence[str]) -> None:
-    """Raise InputError for a peer that nobody knows; "" is nobody."""
+    """Raise InputError for a peer that nobody knows; "" and "none" are nobody."""
     for key in keys:
-        if key and key not in known:
+        if key not in ("", "none", *known):
             hint = f"name some of: {', '.join(known)}"
             raise InputError(f"no peer is called {key}", hint=hint)
