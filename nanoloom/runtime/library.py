@@ -23,8 +23,11 @@ from nanoloom.runtime.given_arrays import point, wanted
 from nanoloom.runtime.limits import under_way
 from nanoloom.runtime.loading import Code, load
 from nanoloom.runtime.open_sizes import open_sizes
-from nanoloom.runtime.parameters import Parameters, parameter_address
-from nanoloom.runtime.scattered_weights import ScatteredWeights
+from nanoloom.runtime.scattered_weights import (
+    Parameters,
+    ScatteredWeights,
+    parameter_address,
+)
 from nanoloom.runtime.shared_pool import Member
 
 FEW = 4096  # bytes of an output that may begin anywhere

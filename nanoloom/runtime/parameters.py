@@ -8,16 +8,13 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, TypeAlias
+from typing import BinaryIO
 from weakref import WeakValueDictionary
-
-import numpy as np
 
 from nanoloom import sealed_files
 from nanoloom.cache import Cache
 from nanoloom.errors import Error
 from nanoloom.file_digest import opened
-from nanoloom.runtime.arrays import address
 from nanoloom.runtime.mapping import Mapping
 from nanoloom.runtime.scattered_weights import ScatteredWeights
 
@@ -26,7 +23,6 @@ PARAMETERS, WEIGHTS = "parameters.bin", "weights.json"  # files of a program's f
 # it from end to end, not as a table.
 Listed = list[tuple[str, int, int, bool]]
 Identity = tuple[int, int, int, int]
-Parameters: TypeAlias = np.ndarray | ScatteredWeights | None  # None: in the library
 
 # Files that were found whole, for as long as somebody has them mapped.
 _mapped: WeakValueDictionary[Identity, Mapping] = WeakValueDictionary()
@@ -112,24 +108,3 @@ def give_back_heap() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc alone
     if trim is not None:
         trim(0)
-
-
-def parameter_address(
-    size: int, inner: int | None, parameters: Parameters
-) -> int | None:
-    """Where the parameters of a program begin; None where they lie in several places.
-
-    size: in bytes.  inner: of those in the library.  Raises ValueError for others.
-    """
-    if parameters is None:
-        if size and not inner:
-            raise ValueError("the library needs its parameters")
-        return inner
-    if isinstance(parameters, ScatteredWeights):
-        return None
-    if parameters.nbytes != size:
-        raise ValueError(f"{parameters.nbytes} bytes of parameters, not {size}")
-    start = address(parameters)
-    if not parameters.flags.c_contiguous or start % 64:
-        raise ValueError("parameters must be contiguous and 64-byte aligned")
-    return start

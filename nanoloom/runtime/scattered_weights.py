@@ -5,12 +5,13 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from nanoloom.interface.tensor import Space
 from nanoloom.runtime import layout
+from nanoloom.runtime.arrays import address
 from nanoloom.runtime.mapping import Mapping
 
 # struct nanoloom_buffer
@@ -50,3 +51,27 @@ class ScatteredWeights:
         piece = np.searchsorted(begins, offsets, "right") - 1
         buffers["offset"][inside] = offsets - begins[piece] + places[piece]
         return buffers
+
+
+Parameters: TypeAlias = np.ndarray | ScatteredWeights | None  # None: in the library
+
+
+def parameter_address(
+    size: int, inner: int | None, parameters: Parameters
+) -> int | None:
+    """Where the parameters of a program begin; None where they lie in several places.
+
+    size: in bytes.  inner: of those in the library.  Raises ValueError for others.
+    """
+    if parameters is None:
+        if size and not inner:
+            raise ValueError("the library needs its parameters")
+        return inner
+    if isinstance(parameters, ScatteredWeights):
+        return None
+    if parameters.nbytes != size:
+        raise ValueError(f"{parameters.nbytes} bytes of parameters, not {size}")
+    start = address(parameters)
+    if not parameters.flags.c_contiguous or start % 64:
+        raise ValueError("parameters must be contiguous and 64-byte aligned")
+    return start
