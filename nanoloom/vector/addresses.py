@@ -15,7 +15,7 @@ DYNAMIC = ir.ShapedType.get_dynamic_stride_or_offset()
 def bytes_of(buffer: ir.Value) -> int:
     """Of an element of a buffer, or of a tensor."""
     # numbers have a width, their base class in the bindings has none
-    return ir.ShapedType(buffer.type).element_type.width // 8  # type: ignore[attr-defined]
+    return ir.ShapedType(buffer.type).element_type.width // 8  # type: ignore[attr-defined] - numbers have a width
 
 
 def address(buffer: ir.Value, at: Sequence[ir.Value], ahead: int = 0) -> ir.Value:

@@ -185,7 +185,7 @@ def across(loops: Loops) -> dict[int, int]:
 
 def width_of(x: Operand) -> int:
     # MLIR's stubs give kinds of elements no width.
-    return x.element.width  # type: ignore[attr-defined]
+    return x.element.width  # type: ignore[attr-defined] - numbers have a width
 
 
 def piece_of(loops: Loops) -> int:
