@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from benchmarks import versions
+from benchmarks.version_processes import Version
 from benchmarks.version_tasks import KINDS, tasks_of
-from benchmarks.versions import LEAST, LONGER, Version, in_turns, interval, sheet
+from benchmarks.versions import LEAST, LONGER, in_turns, interval, sheet
 from nanoloom.errors import Error
 from nanoloom_papers.reproduce.timing import Pace
 
@@ -74,6 +75,25 @@ def test_what_seems_slower_is_measured_longer() -> None:
     assert one.bursts == other.bursts == len(speeds)
     seems = statistics.median(speeds) < LEAST <= interval(speeds)[1]
     assert len(speeds) == PACE.rounds * LONGER if seems else len(speeds) >= PACE.rounds
+
+
+@pytest.mark.parametrize(
+    ("times", "speed", "is_slower"),
+    [
+        (((1.0, 1.3), (1.0, 1.0)), 1.0, False),  # the first one's memory lay badly
+        (((1.0, 1.3), (1.3, 1.4), (1.1, 1.3)), 1 / 1.3, True),
+        (((1.0, 1.3),), 1 / 1.3, True),
+    ],
+)
+def test_processes_are_several_where_one_is_slower(
+    times: tuple[tuple[float, float], ...], speed: float, is_slower: bool
+) -> None:
+    found = [
+        versions.Compared("gemm", "a", 1, old, new, (old / new,), False, (1.0, 1.0))
+        for old, new in times
+    ]
+    made = versions.fastest(found)
+    assert (made.speed, made.is_slower) == (speed, is_slower)
 
 
 @pytest.mark.parametrize("kind", KINDS[:3])
