@@ -18,7 +18,6 @@ from nanoloom.notation.allowed_mlir import line_of, require_operations
 from nanoloom.notation.from_mlir import Conversion
 from nanoloom.notation.pad_lowering import write_out_pads
 
-ENDING = ".mlir"
 GENERALIZE = (
     "convert-elementwise-to-linalg",  # arith and math on whole tensors
     "linalg-generalize-named-ops",

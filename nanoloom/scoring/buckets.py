@@ -7,9 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from nanoloom.scoring.ragged import Array, Column, Ragged, row_shape
-
-Shapes = tuple[tuple[int, ...], ...]  # of one row, an input each
+from nanoloom.scoring.ragged import Array, Column, Ragged
 
 
 def batches(
@@ -71,7 +69,3 @@ def mask_of(lengths: Sequence[int], dtype: np.dtype) -> Array:
     """[rows, longest]: 1 where a row has an element, 0 where it is padded."""
     places = np.arange(max(lengths))
     return (places < np.asarray(lengths)[:, None]).astype(dtype)
-
-
-def shapes_of(columns: Mapping[str, Column], row: int) -> Shapes:
-    return tuple(row_shape(column, row) for column in columns.values())

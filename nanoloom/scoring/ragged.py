@@ -54,10 +54,6 @@ class Ragged:
 Column: TypeAlias = Array | Ragged
 
 
-def row_shape(column: Column, index: int) -> tuple[int, ...]:
-    return column.shape(index) if isinstance(column, Ragged) else column.shape[1:]
-
-
 def gathered(column: Column, rows: Array) -> Array:
     """Rows of one shape as an array [rows, *shape]; a view where they follow each other
     in memory."""

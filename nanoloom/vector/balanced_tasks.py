@@ -64,7 +64,7 @@ def unit_of(place: ir.Value, counts: list[ir.Operation]) -> int:
 def unit_of_access(op: ir.Operation, number: int) -> int:
     """The same of a view, a load or a store, of which it is an operand."""
     if op.name == "memref.subview":
-        first, last = 1, int(op.attributes["operandSegmentSizes"][1])  # type: ignore[index]
+        first, last = 1, int(op.attributes["operandSegmentSizes"][1])  # type: ignore[index] - MLIR's stubs know no kinds of attributes
         offsets = ir.DenseI64ArrayAttr(op.attributes["static_offsets"])
         dynamic = [n for n, x in enumerate(offsets) if x < 0]
         if not first <= number <= last:

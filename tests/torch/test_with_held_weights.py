@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch  # pyright: ignore[reportMissingImports]
-from torch import nn  # pyright: ignore[reportMissingImports]
+import torch  # pyright: ignore[reportMissingImports] - an extra
+from torch import nn  # pyright: ignore[reportMissingImports] - an extra
 
 import nanoloom
 from nanoloom.torch import held_weights

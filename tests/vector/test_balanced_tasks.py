@@ -25,7 +25,7 @@ COLUMNS = VIEW.replace("[%i, 0] [%c, %n]", "[0, %i] [%n, %c]")
 
 
 @pytest.fixture(autouse=True)
-def _mlir() -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]
+def _mlir() -> Iterator[None]:  # pyright: ignore[reportUnusedFunction] - a fixture for all
     with context():
         yield
 

@@ -68,7 +68,7 @@ def copy(
     there = ir.AffineMap.get(rank, 0, [rows, dims[-1]])
     sides = [(part, there), (out, ir.AffineMap.get_identity(rank))]
     (source, reading), (target, writing) = reversed(sides) if back else sides
-    lanes = Lanes(op.operation.attributes[LANES].value)  # type: ignore[attr-defined]
+    lanes = Lanes(op.operation.attributes[LANES].value)  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
     words = along_rows(rank, lanes)
     pointwise([source], target, itself, [reading], writing, words)
 
