@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -121,21 +121,22 @@ TINY = (Layers("GRU", 7, 3),)
 FRAMES = (1, 100)  # of nsnet2
 
 
-def tasks(given: argparse.Namespace, folder: Path) -> list[Task]:
-    """The layers and nsnet2 whose names have one of the words."""
-    made: list[Task] = []
+def tasks(given: argparse.Namespace, folder: Path) -> Iterator[Task]:
+    """The layers and nsnet2 whose names have one of the words.
+
+    Each file is written when it is asked for: nsnet2 needs PyTorch.
+    """
     for layers in TINY if given.quick else LAYERS:
         if chosen(given, layers.name):
             path = folder / f"{layers.name.replace(' ', '_')}.onnx"
             onnx.save(layers.model(), path)
-            made.append(Task(layers.name, path, layers.inputs()))
+            yield Task(layers.name, path, layers.inputs())
     if given.quick or not chosen(given, NSNET2):
-        return made
+        return
     for frames in FRAMES:
         inputs = seeded_inputs(NSNET2, sizes={"frames": frames})
         path = model_file(NSNET2, folder)
-        made.append(Task(f"{NSNET2}, {frames} frames", path, inputs))
-    return made
+        yield Task(f"{NSNET2}, {frames} frames", path, inputs)
 
 
 def chosen(given: argparse.Namespace, name: str) -> bool:

@@ -101,13 +101,23 @@ def model_file(name: str, folder: Path) -> Path:
     """The model's file, written if the folder has none (needs PyTorch)."""
     path = folder / f"{name}.onnx"
     if not path.exists():
-        if parts(name)[1] is not None:
-            write_quantized(name, path)
-        else:
-            from benchmarks.models.export import write
-
-            write(name, path)
+        try:
+            write_model(name, path)
+        except ModuleNotFoundError as error:
+            raise Error(
+                f"{path} is not there, and writing it needs PyTorch ({error}); "
+                "pip install torch==2.13.0 transformers"
+            ) from None
     return path
+
+
+def write_model(name: str, path: Path) -> None:
+    if parts(name)[1] is not None:
+        write_quantized(name, path)
+    else:
+        from benchmarks.models.export import write  # needs torch; the names do not
+
+        write(name, path)
 
 
 def peak_megabytes(

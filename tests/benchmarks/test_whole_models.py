@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from benchmarks import pictures, systems, whole_models
 from benchmarks.models import seeded_inputs
 from benchmarks.systems import Measured, Task
+from nanoloom.errors import Error
 from nanoloom.inspect.timing import Times
 from nanoloom.target.host import host
 from nanoloom.target.peaks import Peaks
@@ -102,3 +104,15 @@ def test_unknown_models_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         whole_models.parse(["--models", "lenet"])
     assert "no model is named lenet" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["resnet18", "resnet18-int8"])
+def test_files_that_cannot_be_written_without_torch(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in [m for m in sys.modules if m.startswith("benchmarks.models.export")]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(Error, match=r"resnet18.* writing it needs PyTorch .*pip inst"):
+        whole_models.model_file(name, tmp_path)
+    assert not list(tmp_path.iterdir())
