@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from nanoloom.ir.body_facts import added_pairs, is_call
+from nanoloom.ir.kernel_results import results_of
 from nanoloom.ir.linalg_query import (
     CROPPED,
     DIFFERING,
     Op,
-    base,
     body,
     bordered,
     dims_of,
@@ -60,21 +60,8 @@ def read_nest(module: ir.Module) -> LoopNest:
     block = kernel.operation.regions[0].blocks[0]
     reader = Reader(kernel, block)
     stages = tuple(reader.stage(op) for op in stages_of(module))
-    returned = list(list(block.operations)[-1].operation.operands)
-    results = tuple(reader.buffer(v) for value in returned for v in parts_of(value))
+    results = tuple(reader.result(*found) for found in results_of(kernel))
     return LoopNest(tuple(reader.buffers.values()), stages, results)
-
-
-def parts_of(value: ir.Value) -> list[ir.Value]:
-    """The values that a result consists of: itself, or what is inserted into it."""
-    owner = value.owner
-    if isinstance(owner, ir.Block) or owner.name != "tensor.insert_slice":
-        return [value]
-    into = owner.operands[1]
-    return [
-        *([] if isinstance(into.owner, ir.Block) else parts_of(into)),
-        base(owner.operands[0]),
-    ]
 
 
 def stages_of(module: ir.Module) -> Iterator[Op]:
@@ -116,6 +103,13 @@ class Reader:
         if value not in self.buffers:
             self.buffers[value] = self.described(value)
         return self.buffers[value].name
+
+    def result(self, value: ir.Value, lies_apart: bool) -> str:
+        """The same, of what a kernel returns."""
+        name = self.buffer(value)
+        found = self.buffers[value]
+        self.buffers[value] = replace(found, is_strided=lies_apart)
+        return name
 
     def described(self, value: ir.Value) -> Buffer:
         if not isinstance(value.type, ir.RankedTensorType):

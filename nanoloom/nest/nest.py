@@ -33,8 +33,9 @@ class Buffer:
     """A place for numbers.
 
     argument: which one of the kernel's it is, -1 for none.  panels: it lies in panels
-    of so many columns, 0 as the model has it.  notes: what else a schedule says of it,
-    in words: when it is fetched.
+    of so many columns, 0 as the model has it.  is_strided: its innermost elements lie
+    apart, as a column of a matrix.  notes: what else a schedule says of it, in words:
+    when it is fetched.
     """
 
     name: str
@@ -43,13 +44,16 @@ class Buffer:
     role: Role
     argument: int = -1
     panels: int = 0
+    is_strided: bool = False
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         shape = "x".join(map(str, (*self.shape, self.element)))
-        packed = (f"in panels of {self.panels} columns",) if self.panels else ()
-        words = f"{self.role.value} {self.name}: {shape}", *packed, *self.notes
-        return ", ".join(words)
+        facts = [f"in panels of {self.panels} columns"] if self.panels else []
+        facts += ["its innermost elements apart"] if self.is_strided else []
+        return ", ".join(
+            [f"{self.role.value} {self.name}: {shape}", *facts, *self.notes]
+        )
 
 
 @dataclass(frozen=True)

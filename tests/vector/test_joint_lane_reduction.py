@@ -40,3 +40,24 @@ def test_each_lane_is_its_own(target: Target) -> None:
     got = run(product, np.ones((1, 7), np.float32), k, target=target)
     assert np.flatnonzero(np.isnan(got[0])).tolist() == [2]
     assert np.flatnonzero(np.isinf(got[0])).tolist() == [6]
+
+
+def columns(b: Any, q: Any, k: Any, p: Any) -> Any:
+    """Two products whose results lie between each other: y[m, n, 0] and y[m, n, 1]."""
+    products = b.einsum("mk,nk->mn", q, k), b.einsum("mk,nk->mn", q, p)
+    parts = [b.reshape(each, (*each.shape, 1)) for each in products]
+    return b.concat(parts, 2)
+
+
+@pytest.mark.parametrize("target", targets(), ids=str)
+@pytest.mark.parametrize("shape", [(1, 7, 2), (3, 13, 16), (2, 4, 9)], ids=str)
+def test_results_that_lie_apart(target: Target, shape: tuple[int, int, int]) -> None:
+    rows, count, depth = shape
+    q = sample(4, (rows, depth), "float32")
+    both = [sample(n, (count, depth), "float32") for n in (5, 6)]
+    got = run(columns, q, *both, target=target, order=backwards)
+    for number, k in enumerate(both):
+        exact, size = wide(q) @ wide(k).T, abs(wide(q)) @ abs(wide(k)).T
+        check(got[:, :, number], exact, depth, size)
+        with pytest.raises(AssertionError):
+            check(got[:, :, 1 - number], exact, depth, size)

@@ -44,9 +44,9 @@ class ReduceJointly(Note):
             refuse(self, reason)
         points = points_of(nest, placement)
         stage = nest.stage(self.stage)
-        beside = len(stage.writes) == 1 and stage.writes[0].plain[-1:] == tuple(
-            loop.axis for loop in points[-1:]
-        )
+        (written, *others), innermost = stage.writes, points[-1:]
+        beside = not others and not nest.buffer(written.buffer).is_strided
+        beside = beside and written.plain[-1:] == tuple(x.axis for x in innermost)
         most = points[-1].trips if points else SINGLE
         if not beside or not isinstance(most, int) or most < self.count:
             reason = f"no {self.count} results of {self.stage} lie side by side"
