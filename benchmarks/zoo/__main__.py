@@ -1,11 +1,12 @@
 """Every model of the zoo against ONNX Runtime and PyTorch: `make models`.
 
     python -m benchmarks.zoo [WORD ...] [--seconds 240] [--gigabytes 10]
-        [--results FILE] [--again] [--every N]
+        [--results FILE] [--again] [--untimed] [--every N]
 
 Each export has a process of its own, which ends at a time and a size.  Results are
-appended to a file of JSON lines; what is in it is not measured again.  WORD: a part of
-names.  The page docs/models.md is written at the end.
+appended to a file of JSON lines; what is in it is not measured again, except what was
+measured without its times (--untimed, for a machine that does other things as well).
+WORD: a part of names.  The page docs/models.md is written at the end.
 """
 
 from __future__ import annotations
@@ -32,14 +33,18 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--gigabytes", type=float, default=10)
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--again", action="store_true")
+    parser.add_argument("--untimed", action="store_true")
     parser.add_argument("--every", type=int, default=1, help="one in so many")
     return parser.parse_args()
 
 
-def measured(name: str, seconds: float, gigabytes: float) -> dict[str, Any]:
+def measured(
+    name: str, seconds: float, gigabytes: float, untimed: bool
+) -> dict[str, Any]:
     """The last line that the child wrote, and how it ended."""
     limit = int(gigabytes * 2**30)
     command = [sys.executable, "-m", "benchmarks.zoo.child", name]
+    command += ["--untimed"] if untimed else []
     child = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (limit, limit)),
@@ -61,6 +66,10 @@ def measured(name: str, seconds: float, gigabytes: float) -> dict[str, Any]:
     return row
 
 
+def is_whole(row: dict[str, Any], untimed: bool) -> bool:
+    return untimed or not row.get("untimed", False)
+
+
 def main() -> None:
     given = arguments()
     known: dict[str, Any] = {}
@@ -70,9 +79,9 @@ def main() -> None:
     names = [x.name for x in entries()]
     chosen = [n for n in names if all(word in n for word in given.words)]
     for name in chosen[:: given.every]:
-        if name in known and not given.again:
+        if name in known and not given.again and is_whole(known[name], given.untimed):
             continue
-        row = measured(name, given.seconds, given.gigabytes)
+        row = measured(name, given.seconds, given.gigabytes, given.untimed)
         known[name] = row
         print(f"{row['status']:24} {name}  {row.get('reason', '')}", flush=True)
         with given.results.open("a") as file:

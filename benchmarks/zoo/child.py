@@ -1,4 +1,4 @@
-"""One export of the zoo, measured: `python -m benchmarks.zoo.child NAME`.
+"""One export of the zoo: `python -m benchmarks.zoo.child NAME [--untimed]`.
 
 The last line of stdout is what is known of it so far, as JSON; a line is written before
 whatever may end the process.
@@ -19,6 +19,7 @@ from benchmarks.zoo.entry import Array, Entry, Exported
 from benchmarks.zoo.zoo import entries
 
 THREADS = 2
+AGAINST = "ort"
 
 
 def memory(word: str) -> int:
@@ -27,11 +28,14 @@ def memory(word: str) -> int:
     return next(int(x.split()[1]) * 1024 for x in lines if x.startswith(word))
 
 
-def main(name: str) -> None:
+def main(name: str, untimed: bool) -> None:
     entry = next(x for x in entries() if x.name == name)
     row: dict[str, Any] = {"name": name, "status": "not exported"}
+    if untimed:
+        row["untimed"] = True
+    last = [] if untimed else [timed]
     with tempfile.TemporaryDirectory() as scratch:
-        for step in (export, runtime, compiled, compare, timed):
+        for step in (export, runtime, compiled, compare, *last):
             say(row)
             if not step(row, entry, Path(scratch)):
                 break
@@ -99,8 +103,8 @@ def compiled(row: dict[str, Any], entry: Entry, scratch: Path) -> bool:
 def compare(row: dict[str, Any], entry: Entry, scratch: Path) -> bool:
     """With ONNX Runtime within the bound of `nanoloom verify`, and with PyTorch."""
     import nanoloom
-    from nanoloom.cli.model_inputs import Request
     from nanoloom.cli.progress import Watch
+    from nanoloom.cli.request import Request
     from nanoloom.cli.verify import asked
 
     found: Exported = row["_exported"]
@@ -109,12 +113,12 @@ def compare(row: dict[str, Any], entry: Entry, scratch: Path) -> bool:
         np.save(scratch / f"{place}.npy", array)
         files[name] = str(scratch / f"{place}.npy")
     request = Request(
-        found.path, {}, files, 0, THREADS, "f32", scratch / "cache", False
+        found.path, {}, files, 0, THREADS, scratch / "cache", False, False, False
     )
     row["status"] = "not compared"
     try:
         with Watch() as watch:
-            _, verdict = asked(request, "ort", False, watch)
+            _, verdict = asked(request, AGAINST, False, watch)
     except nanoloom.Error as error:
         row["reason"] = first_line(error)
         return True
@@ -159,4 +163,4 @@ def first_line(error: BaseException) -> str:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], "--untimed" in sys.argv[2:])

@@ -25,6 +25,7 @@ them, with seeded weights, each compiled and compared with ONNX Runtime.
 - Time ratio: ONNX Runtime's median time divided by nanoloom's, of runs in turns. Above
   1, nanoloom is faster.
 - Cold: seconds to compile and run once, with nothing remembered.
+- Without times: measured while the machine did other things as well.
 
 """
 PACKAGES = (
@@ -79,7 +80,8 @@ def summary(rows: Sequence[Row]) -> list[str]:
 
 def cells(row: Row) -> str:
     def number(key: str, form: str, scale: float = 1) -> str:
-        return format(row[key] * scale, form) if key in row else ""
+        told = key in row and not (key == "cold" and row.get("untimed"))
+        return format(row[key] * scale, form) if told else ""
 
     parts = [
         f"`{row['name'].partition('/')[2]}`", row["status"], number("units", ".2g"),

@@ -1,0 +1,83 @@
+"""`make models`: one export, from its file to its row and to the page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from benchmarks.zoo import child
+from benchmarks.zoo.__main__ import is_whole
+from benchmarks.zoo.entry import Array, Entry, Exported
+from benchmarks.zoo.page import write
+from nanoloom.inspect import peers
+
+MODEL = """
+<ir_version: 8, opset_import: ["" : 17]>
+rise (float[2, 3] x) => (float[2, 3] y) <float one = {1.0}> { y = Add(x, one) }
+"""
+INPUT = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+class Peer:
+    """Stands for ONNX Runtime, which not every environment has."""
+
+    def __init__(self, *_: object) -> None: ...
+
+    def run(self) -> list[Array]:
+        return [INPUT + 1]
+
+
+def entry(wanted: Array) -> Entry:
+    def make(folder: Path) -> Exported:
+        path = folder / "model.onnx"
+        onnx.save(onnx.parser.parse_model(MODEL), path)
+        return Exported(path, {"x": INPUT}, [wanted])
+
+    return Entry("library", "Architecture", "exporter", make)
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers, "open_peer", Peer)
+    monkeypatch.setattr(child, "AGAINST", "reference")
+
+
+def rows(capsys: pytest.CaptureFixture[str]) -> Iterator[dict[str, Any]]:
+    yield from map(json.loads, capsys.readouterr().out.splitlines())
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize("untimed", [False, True])
+def test_an_export_has_a_row(
+    untimed: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    made = entry(INPUT + 1)
+    monkeypatch.setattr(child, "entries", lambda: [made])
+    child.main(made.name, untimed)
+    row = list(rows(capsys))[-1]
+    assert (row["status"], row["units"], row["torch units"]) == ("right", 0, 0)
+    assert row["cold"] > 0 and row["memory"] > 0
+    assert ("ratio" in row, is_whole(row, False)) == (not untimed, not untimed)
+    assert is_whole(row, True)
+    write([row], 3, tmp_path / "models.md")
+    page = (tmp_path / "models.md").read_text()
+    assert "1 of 3 exports are measured." in page
+    (line,) = [x for x in page.splitlines() if x.startswith("| `Architecture@")]
+    assert line.split("|")[5:7] == ["  ", "  "] if untimed else "  " not in line
+
+
+@pytest.mark.usefixtures("alone")
+def test_what_pytorch_gives_is_compared_as_well(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = entry(INPUT + 2)
+    monkeypatch.setattr(child, "entries", lambda: [made])
+    child.main(made.name, True)
+    assert list(rows(capsys))[-1]["torch units"] > 1
