@@ -50,10 +50,15 @@ def consumers(op: Op) -> list[Op]:
 
 
 def is_elementwise_on(inside: set[ir.Value], op: Op) -> bool:
-    """Whether an operation reads such values at the places that it writes."""
+    """Whether an operation reads such values at the places that it writes.
+
+    And none of a table, at a place that a value says: that is read from a buffer.
+    """
+    body = op.operation.regions[0].blocks[0]
     reading = zip(inputs(op), maps(op), strict=False)
     return (
         "reduction" not in iterators(op)
+        and all(each.operation.name != "tensor.extract" for each in body.operations)
         and len(list(op.operation.results)) == 1
         and is_identity(maps(op)[-1])
         and all(is_identity(m) for value, m in reading if value in inside)
