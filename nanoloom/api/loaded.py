@@ -133,6 +133,13 @@ class Loaded(CallableProgram):
         found = dict(zip(names, made, strict=True))
         return trimmed(found, self._numbers) if self._numbers else found
 
+    def plain_instance(self, arrays: Mapping[str, Array]) -> Instance | None:
+        """What runs arrays of these shapes; None where a call does more than that."""
+        more = self._strings or self._rooms or self._numbers or self.library.pairs
+        if more or self._closed:
+            return None
+        return self._for(check_inputs(self.inputs, arrays))[1]
+
     def _loaded(self) -> Iterable[Running]:
         return (self, *self._bound.values(), *self._roomed.values())
 

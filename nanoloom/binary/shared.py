@@ -33,6 +33,7 @@ RUNTIME_SOURCES = (
     "clock",
     "sizes",
     "arrays",
+    "rows",
     "threads",
     "pool",
     "arena",

@@ -25,7 +25,7 @@ GROWN_FUNCTIONS = ("run_alloc", "free_outputs", "output_of")
 SIZED_FUNCTIONS = ("resize", "input_of", "output_of")
 COUNTED_FUNCTIONS = ("output_of",)
 SESSION_FUNCTIONS = ("length", "rewind", "reserve")
-_ENTRIES = ("arrays", "library")  # for Python, which loads no archive
+_ENTRIES = ("arrays", "rows", "library")  # for Python, which loads no archive
 
 
 def write_static_library(

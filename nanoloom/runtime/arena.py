@@ -19,7 +19,8 @@ from nanoloom.runtime.shared_pool import Member
 class Arena:
     """Working memory of one run, on huge pages where the system has them.
 
-    bytes: of it.  call: the struct that a run takes, at `pointer`; objects: where the
+    together: rows that run together in it, 0 where it is for a plain run.  bytes: of
+    it.  call: the struct that a run takes, at `pointer`; objects: where the
     arrays' own addresses go, inputs and outputs: where those of their numbers go.
     arguments: of `run`, but for the times.
     """
@@ -32,13 +33,17 @@ class Arena:
         parameters: int | None,
         member: Member | None,
         types: list[np.dtype],
+        *,
+        of_rows: bool = False,
     ) -> None:
         if member is None:
             raise Error("the program is closed")
         self._code, self._entry, self._table = code.hold(), entry, table
         self.member = member
-        threads = member.threads
-        self.bytes = int(entry.workspace_bytes(table.program, threads))
+        threads = 1 if of_rows else member.threads
+        self.together = int(entry.rows_together(table.program)) if of_rows else 0
+        bytes_of = entry.rows_bytes if of_rows else entry.workspace_bytes
+        self.bytes = int(bytes_of(table.program, self.together or threads))
         self.address = entry.arena_create(self.bytes)
         if not self.address:
             raise MemoryError(f"no memory for an arena of {self.bytes} bytes")
@@ -73,6 +78,10 @@ class Arena:
         if limits is not self.limits:
             self.limits = limits
             self._memory.control = None if limits is None else limits.address
+
+    def run_rows(self, count: int) -> int:
+        """The status of as many runs, of rows that lie behind each other."""
+        return int(self._entry.run_rows(self.pointer, count, self.together))
 
     def failure(self, status: int) -> Error:
         """Why the last run failed."""

@@ -186,6 +186,14 @@ class Library(ctypes.Structure):
         ("run_pointers", ctypes.CFUNCTYPE(ctypes.c_int, *(ctypes.c_void_p,) * 2)),
         ("failed", _FAILED),
         ("run_arrays", ctypes.CFUNCTYPE(ctypes.c_int, *(ctypes.c_void_p,) * 2)),
+        ("rows_together", ctypes.CFUNCTYPE(ctypes.c_int64, _PROGRAM)),
+        ("rows_bytes", ctypes.CFUNCTYPE(ctypes.c_int64, _PROGRAM, ctypes.c_int64)),
+        (
+            "run_rows",
+            ctypes.CFUNCTYPE(
+                ctypes.c_int, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
+            ),
+        ),
         ("pool_run", ctypes.c_void_p),
         ("pool_enter", ctypes.c_void_p),
         ("pool_leave", ctypes.c_void_p),

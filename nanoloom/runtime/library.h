@@ -4,13 +4,14 @@
 
 #include "arrays.h"
 #include "program.h"
+#include "rows.h"
 #include "sizes.h"
 #include "threads.h"
 
 #define NANOLOOM_PUBLIC __attribute__((visibility("default")))
 
 /* Counted up whenever a struct of program.h, arrays.h, threads.h or this one changes. */
-enum { NANOLOOM_LIBRARY_VERSION = 12 };
+enum { NANOLOOM_LIBRARY_VERSION = 13 };
 
 struct nanoloom_library {
     int64_t version;
@@ -20,6 +21,9 @@ struct nanoloom_library {
     const struct nanoloom_check *(*failed)(const struct nanoloom_program *, const void *,
                                            int64_t *);
     int (*run_arrays)(const struct nanoloom_call *, int64_t *);
+    int64_t (*rows_together)(const struct nanoloom_program *);
+    int64_t (*rows_bytes)(const struct nanoloom_program *, int64_t);
+    int (*run_rows)(const struct nanoloom_call *, int64_t, int64_t);
     nanoloom_parallel pool_run;
     int (*pool_enter)(void *, const struct nanoloom_control *);
     void (*pool_leave)(void *);

@@ -137,7 +137,7 @@ class Instance:
         if isinstance(parameters, ScatteredWeights):
             table = Table(parameters.seen_by(table.program), table.room)
         self._member: Member | None = None
-        self._arenas: deque[Arena] = deque()
+        self._arenas, self.row_arenas = deque[Arena](), deque[Arena]()
         self.arenas = WeakSet[Arena]()  # all that are there
         self._closing = threading.Lock()
         self._code, self._entry, self._table = code.hold(), entry, table
@@ -163,11 +163,12 @@ class Instance:
         """Of the arenas that it keeps: as many as runs were under way at once."""
         return self.workspace_bytes * max(self._arenas_made, 1)
 
-    def arena(self) -> Arena:
-        """New working memory for one `run` at a time."""
+    def arena(self, *, of_rows: bool = False) -> Arena:
+        """New working memory for one `run`, or one `run_rows`, at a time."""
         types = [x[0] for x in (*self._inputs, *self._outputs)]
         own = self._code, self._entry, self._table, self._parameter_address
-        self.arenas.add(made := Arena(*own, self._member, types))
+        made = Arena(*own, self._member, types, of_rows=of_rows)
+        self.arenas.add(made)
         return made
 
     def run(
@@ -257,6 +258,7 @@ class Instance:
         if member is not None and self._lender is None:
             member.release()
         self._arenas.clear()
+        self.row_arenas.clear()
 
     def __enter__(self) -> Instance:
         return self

@@ -56,12 +56,13 @@ def memory_use(instances: Iterable[Instance]) -> MemoryUse:
     for instance in instances:
         library = instance.library
         weights |= dict(parameters(instance))
-        inner = library.parameter_bytes if library.inner_parameters else 0
-        code[library.path] = max(library.file_bytes - inner, 0)
+        own = library.parameter_bytes if library.inner_parameters else 0
+        code[library.path] = max(library.file_bytes - own, 0)
         arenas = list(instance.arenas)
         working |= {x.address: x.bytes for x in arenas}
-        arena += len(arenas) * library.arena_bytes
-        scratch += sum(x.bytes - library.arena_bytes for x in arenas)
+        inner = sum(max(x.together, 1) for x in arenas) * library.arena_bytes
+        arena += inner
+        scratch += sum(x.bytes for x in arenas) - inner
     held = resident((weights | working).items())
     return MemoryUse(sum(weights.values()), sum(code.values()), arena, scratch, held)
 

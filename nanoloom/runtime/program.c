@@ -60,9 +60,9 @@ void nanoloom_workspace_prepare(const struct nanoloom_program *program, void *wo
         owners[i] = 0;
 }
 
-static void *resolve(const struct nanoloom_program *program,
-                     const struct nanoloom_buffer *buffer,
-                     const struct nanoloom_memory *memory)
+void *nanoloom_resolve(const struct nanoloom_program *program,
+                       const struct nanoloom_buffer *buffer,
+                       const struct nanoloom_memory *memory)
 {
     /* Kernels take all operands alike as void *; they write none of the const ones. */
     char *base;
@@ -305,7 +305,7 @@ int nanoloom_run(const struct nanoloom_program *program,
     owner *owners = (owner *)owners_of(program, memory->workspace);
     char *scratch = (char *)owners + owner_bytes(memory->threads);
     for (int32_t i = 0; i < program->buffer_count; i++)
-        pointers[i] = resolve(program, &program->buffers[i], memory);
+        pointers[i] = nanoloom_resolve(program, &program->buffers[i], memory);
     for (int32_t i = 0; nanoseconds && i < program->step_count; i++)
         nanoseconds[i] = 0;
     if (nanoseconds)

@@ -114,6 +114,11 @@ int64_t nanoloom_workspace_bytes(const struct nanoloom_program *program,
 void nanoloom_workspace_prepare(const struct nanoloom_program *program, void *workspace,
                                 int64_t threads);
 
+/* What a buffer points to in a call. */
+void *nanoloom_resolve(const struct nanoloom_program *program,
+                       const struct nanoloom_buffer *buffer,
+                       const struct nanoloom_memory *memory);
+
 /* Runs all steps in order; NANOLOOM_OK or NANOLOOM_OUT_OF_RANGE, or what nanoloom_stopped
  * says of its control, in front of any step or in between: the workspace is as good as
  * before.  `parallel` is NULL for

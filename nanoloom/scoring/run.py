@@ -58,18 +58,3 @@ def filled_up(program: Call, size: int) -> Call:
         return {name: array[:count] for name, array in made.items()}
 
     return call
-
-
-def row_by_row(program: Call) -> Call:
-    """Each row in a call of its own: nothing of a result is another row's."""
-
-    def call(arrays: Arrays) -> Arrays:
-        count = len(next(iter(arrays.values())))
-        made = [
-            program({n: a[i : i + 1] for n, a in arrays.items()}) for i in range(count)
-        ]
-        for one in made:
-            require_rows(one, 1)
-        return {name: np.concatenate([one[name] for one in made]) for name in made[0]}
-
-    return call

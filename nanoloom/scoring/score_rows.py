@@ -10,6 +10,7 @@ import numpy as np
 
 from nanoloom.errors import InputError
 from nanoloom.scoring import buckets, run
+from nanoloom.scoring.each_row import each_row, row_by_row
 from nanoloom.scoring.outputs import Piece, in_order
 from nanoloom.scoring.place import Runs
 from nanoloom.scoring.ragged import Array, Column, Ragged, gathered
@@ -87,10 +88,10 @@ def rows_a_batch(count: int, model: Rowwise, settings: Settings, workers: int) -
 
 def calling(program: Runs, model: Rowwise, settings: Settings) -> run.Call:
     """How a batch is run."""
-    plain: Any = program
-    if model.fixed is not None and model.fixed > 1:
-        plain = run.filled_up(plain, model.fixed)
-    return run.row_by_row(plain) if settings.reproducible else run.by_batches(plain)
+    if model.fixed is None or model.fixed == 1:
+        return each_row(program) if settings.reproducible else run.by_batches(program)
+    full = run.filled_up(program, model.fixed)
+    return row_by_row(full) if settings.reproducible else run.by_batches(full)
 
 
 @dataclass(frozen=True)
