@@ -33,13 +33,14 @@ from nanoloom.graph.data_dependent.trips import (
 from nanoloom.graph.dynamic import first_dynamic, first_unfit
 from nanoloom.graph.grown_rows import collect_rows
 from nanoloom.graph.loop_types import like, set_loop_outputs, type_loop
+from nanoloom.graph.move_into_branches import move_into_branches
 from nanoloom.graph.sequences.appended import append_rows
 from nanoloom.graph.sequences.change import elements_of
 from nanoloom.graph.sequences.outputs import open_outputs, regroup, spans_of
-from nanoloom.graph.splice import inline_graph, local_outputs, substitute
+from nanoloom.graph.splice import detach, inline_graph, local_outputs, substitute
 from nanoloom.graph.types import integer_sources, shape_of
 from nanoloom.graph.unique_names import Names
-from nanoloom.graph.unlike_branches import unlike_branches
+from nanoloom.graph.unlike_branches import other_ranks, require_alike
 
 OPERATORS = ("If", "Loop", "Scan")
 SCAN_WITHOUT_BATCH = 9
@@ -111,6 +112,10 @@ class Control:
         names = "then_branch", "else_branch"
         for name in names:
             node.attributes[name].as_graph().meta[OWNER] = node
+        original = [
+            node.attributes[x].as_graph().clone(allow_outer_scope_values=True)
+            for x in names
+        ]
         branches = self.branches(node, names)
         if (spans := spans_of(node, branches)) is not None:
             regroup(graph, node, spans, self.names)
@@ -118,6 +123,11 @@ class Control:
         pairs = list(zip(*(body.outputs for body in branches), strict=True))
         counted = any(counts_of(x) for pair in pairs for x in pair)
         joined = counted or merge_branches.numbers_decide(node, self.decided)
+        unlike = other_ranks(node, pairs) if joined else []
+        if unlike and move_into_branches(node, unlike, original, self.names):
+            return
+        for body in original:
+            detach(body)
         for index, (x, y) in enumerate(pairs):
             require_alike(node, index, (x, y), joined=joined)
         given = self.names, self.opset, self.decided
@@ -271,28 +281,6 @@ class Control:
                 shape.insert(axis if axis >= 0 else axis + len(shape) + 1, trips)
                 value.shape = ir.Shape(shape)
         hand_on(Maker(graph, node, self.names, self.opset, (), self.decided), body)
-
-
-def require_alike(
-    node: ir.Node, index: int, outputs: tuple[ir.Value, ir.Value], *, joined: bool
-) -> None:
-    """Raise an Error for branches whose outputs no value of the program can hold.
-
-    joined: one can hold other extents of the same rank.
-    """
-    x, y = outputs
-    if x.dtype != y.dtype:
-        raise ModelError(
-            f"its branches give {x.dtype} and {y.dtype}", where=where(node)
-        )
-    shapes = shape_of(x), shape_of(y)
-    if shapes[0] != shapes[1] and not (joined and len(shapes[0]) == len(shapes[1])):
-        raise unlike_branches(
-            node,
-            index,
-            (f"of shape {shapes[0]}", f"of shape {shapes[1]}"),
-            "one rank" if joined else "one shape",
-        )
 
 
 def is_graph(attribute: ir.Attr) -> bool:

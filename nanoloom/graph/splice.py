@@ -46,10 +46,15 @@ def typed_like(value: ir.Value, other: ir.Value) -> ir.Value:
 def discard(graph: ir.Graph, node: ir.Node) -> None:
     """Remove an unused node; its bodies no longer count as users of outer values."""
     for body in bodies(node):
-        for inner in nested(body):
-            for i in range(len(inner.inputs)):
-                inner.replace_input_with(i, None)
+        detach(body)
     graph.remove(node, safe=True)
+
+
+def detach(body: ir.Graph) -> None:
+    """Let the nodes of a body that is not needed use nothing."""
+    for inner in nested(body):
+        for i in range(len(inner.inputs)):
+            inner.replace_input_with(i, None)
 
 
 def inline_graph(

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from nanoloom.errors import ModelError
+from nanoloom.graph.splice import detach
 from nanoloom.graph.types import shape_of
-from nanoloom.graph.unique_names import Names, nested
+from nanoloom.graph.unique_names import Names
 
 
 def fail(
@@ -49,9 +50,7 @@ def put(
     body: ir.Graph, like: Sequence[ir.Value], error: ModelError, names: Names
 ) -> None:
     """like: the outputs of the other branch."""
-    for inner in nested(body):
-        for i in range(len(inner.inputs)):
-            inner.replace_input_with(i, None)
+    detach(body)
     body.outputs.clear()
     body.remove(list(body), safe=False)
     body.initializers.clear()

@@ -17,7 +17,12 @@ from nanoloom.ir.access import constant_of, index, multiply
 from nanoloom.ir.mlir import arith, ir, memref, sign
 
 # What makes a buffer of extents that are operands.
-SIZED = ("memref.alloc", "memref.reinterpret_cast", "memref.subview")
+SIZED = (
+    "memref.alloc",
+    "memref.expand_shape",
+    "memref.reinterpret_cast",
+    "memref.subview",
+)
 DYNAMIC = ir.ShapedType.get_dynamic_size()
 
 
@@ -61,13 +66,28 @@ def possible_extents(buffer: ir.Value, place: int) -> list[ir.Value] | None:
         given = [possible_extents(end.operands[number], place) for end in ends]
         return None if None in given else [x for each in given for x in each or ()]
     kind = ir.MemRefType(buffer.type)
+    if owner.name == "memref.collapse_shape":
+        axis = only_long_axis(owner, place)
+        return None if axis is None else possible_extents(owner.operands[0], axis)
     if owner.name not in SIZED or not kind.is_dynamic_dim(place):
         return None
     before = sum(kind.is_dynamic_dim(p) for p in range(place))
     if owner.name == "memref.alloc":
         return [owner.operands[before]]
+    if owner.name == "memref.expand_shape":
+        return [owner.operands[1 + before]]
     segments = list(owner.attributes["operandSegmentSizes"])  # type: ignore[call-overload] - MLIR's stubs know no kinds of attributes
     return [owner.operands[int(segments[0]) + int(segments[1]) + before]]
+
+
+def only_long_axis(collapse: ir.Operation, place: int) -> int | None:
+    """The axis that an extent of a collapsed shape is of, if the others joined with it
+    have extents of 1."""
+    groups = collapse.attributes["reassociation"]
+    shape = ir.MemRefType(collapse.operands[0].type).shape
+    joined = [d.value for d in groups[place]]  # type: ignore[index] - MLIR's stubs know no kinds of attributes
+    long = [d for d in joined if shape[d] != 1]
+    return long[0] if len(long) == 1 else None
 
 
 def most_size(value: ir.Value, function: ir.Operation) -> int | None:

@@ -23,6 +23,13 @@ BRANCHES = {
         "s = ReduceSum(x)  p = Mul(x, s)",
         "zero = Constant<value_ints = [0]>()  s2 = ReduceMax(x, zero)  q = Sub(x, s2)",
     ),
+    "views": (
+        """o = Constant<value_ints = [0]>()  u = Unsqueeze(x, o)
+        low = ReduceMin<keepdims = 0>(x)  d = Cast<to = 9>(low)
+        v = If (d) <then_branch = t () => (f) { f = Neg(u) },
+            else_branch = e () => (g) { g = Identity(u) }>  p = Squeeze(v, o)""",
+        "q = Neg(x)",
+    ),
     "sizes": ("p = Concat<axis = 0>(x, x)", "q = Identity(w)"),
 }
 
@@ -159,7 +166,7 @@ def test_branches_that_no_program_holds(kind: str, *, is_input: bool) -> None:
         program = nanoloom.compile(model, threads=1, cache=shared_cache())
         program.variant_of(program.static_shapes(), {})
     told = str(refusal.value)
-    assert re.search(f"If.*output i is {said}.*condition c.*{do}.*{way}", told)
+    assert re.search(f"If.*output [iy] is {said}.*condition c.*{do}.*{way}", told)
     if is_input:
         program = nanoloom.compile(model, threads=1, cache=shared_cache())
         x = np.ones((3, 4), np.float32)

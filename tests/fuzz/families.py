@@ -78,6 +78,41 @@ def branches(rng: Rng) -> Drawn:
     return text, {"x": whole(rng, n, 4), "k": np.array(not fits or rng.random() < 0.5)}
 
 
+RANKS = ("Identity(x)", "Unsqueeze(x, zero)", "ReduceMax<keepdims = 0>(x, zero)",
+         "ReduceSum<keepdims = 0>(x)")  # fmt: skip
+READERS = (  # b of a, the first one of which is v0
+    "{b} = Neg({a})",
+    "t{i} = ReduceMax<keepdims = 0>(x) {b} = Add({a}, t{i})",
+    "t{i} = ReduceMin<keepdims = 0>(o) {b} = Sub({a}, t{i})",
+    "{b} = Max({a}, v0)",
+    """{b} = If (k) <then_branch = t{i} () => (p{i}) {{ p{i} = Neg({a}) }},
+        else_branch = e{i} () => (q{i}) {{ q{i} = Identity({a}) }}>""",
+    """{b} = Loop (three, , {a}) <body = l{i} (int64 j{i}, bool g{i}, float u{i})
+        => (h{i}, w{i}) {{ h{i} = Identity(g{i}) w{i} = Add(u{i}, v0) }}>""",
+)
+ENDS = ("ReduceSum<keepdims = 0>(v)", "ReduceMax<keepdims = 0>(v)", "Reshape(v, flat)")
+
+
+def ranks(rng: Rng) -> Drawn:
+    """An If of branches of other ranks, and what reads it up to where ranks meet."""
+    n, nodes = size(rng), list[str]()
+    first, second = rng.choice(RANKS, 2, replace=False)
+    for i, way in enumerate(rng.choice(READERS, int(rng.integers(0, 4)))):
+        nodes.append(way.format(i=i, a=f"v{i}", b=f"v{i + 1}"))
+    nodes.append(f"v = Identity(v{len(nodes)}) y = {rng.choice(ENDS)}")
+    shape = "[p]" if "flat" in nodes[-1] else ""
+    text = f"""g (float[rows, 4] x, float[3] d, bool k)
+        => (float{shape} y, float[rows, 4] z)
+        <int64[1] zero = {{0}}, int64[1] flat = {{-1}}, int64 three = {{3}},
+        float f = {{0}}> {{
+        s = ReduceSum<keepdims = 0>(d) c = Greater(s, f) v0, o = If (c) <
+        then_branch = t () => (a, a1) {{ a = {first} a1 = Neg(x) }},
+        else_branch = e () => (b, b1) {{ b = {second} b1 = Relu(x) }}>
+        {" ".join(nodes)} z = Neg(o) }}"""
+    arrays = {"x": whole(rng, n, 4), "d": whole(rng, 3)}
+    return text, {**arrays, "k": np.array(rng.random() < 0.5)}
+
+
 def sequences(rng: Rng) -> Drawn:
     """A list that grows and shrinks at places that are known, and is joined."""
     parts, axis = int(rng.integers(1, 6)), int(rng.integers(0, 2))
@@ -129,6 +164,7 @@ FAMILIES: dict[str, Callable[[Rng], Drawn]] = {
     "alike": alike,
     "branches": branches,
     "declared": declared,
+    "ranks": ranks,
     "sequences": sequences,
     "sorts": sorts,
     "trips": trips,

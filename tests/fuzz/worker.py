@@ -17,12 +17,15 @@ MEMORY = 12 << 30  # bytes of addresses, so that a huge model cannot take the ma
 
 
 def run_case(kind: str, seed: int, bench: Bench) -> Outcome:
-    """One case; whatever it raises is a finding."""
+    """One case; whatever it raises is a finding, and a warning of a bug."""
     from tests.fuzz.kinds import KINDS
 
     bench.begin(f"{kind} {seed}")
     try:
-        return KINDS[kind](seed, bench)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.filterwarnings("error", ".*a bug of nanoloom")
+            return KINDS[kind](seed, bench)
     except Exception as error:  # noqa: BLE001 - the point: only Error may come out
         if isinstance(error, Error) and not isinstance(error, InternalError):
             told = f"{type(error).__name__}: {error}"
@@ -39,7 +42,6 @@ def main() -> None:
     faulthandler.enable()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    warnings.simplefilter("ignore")
     bench = Bench(Path(sys.argv[1]))
     for line in sys.stdin:
         kind, seed = line.split()

@@ -3,6 +3,8 @@ and writes to one behind the last that is cut off again."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import onnx_ir as ir
 
@@ -86,13 +88,37 @@ def gather_slices(m: Maker) -> None:
     batch = m.attribute("batch_dims", 0)
     last = len(shape_of(indices)) - 1
     depth = shape_of(indices)[last]
-    if last in counts_of(indices) or any(d < batch + depth for d in counts_of(x)):
-        raise m.refused("it reads along axes whose size depends on the data")
-    at = m.filled(indices, 0, list(counts_of(indices)))
+    if last in counts_of(indices) or any(d < batch for d in counts_of(x)):
+        raise m.refused("how many axes it reads along, or of a batch, depends on data")
+    ends = sizes_of(x)[batch : batch + depth]
+    at = clamp_places(m, indices, ends, [most_of(n) for n in ends])
+    at = m.filled(at, 0, list(counts_of(indices)))
     counts = dict(counts_of(indices))
     behind = last - batch - depth
-    counts |= {d + behind: c for d, c in counts_of(x).items()}
+    counts |= {d + behind: c for d, c in counts_of(x).items() if d >= batch + depth}
     m.replace((m.again(x, at)[0], counts))
+
+
+def clamp_places(
+    m: Maker, indices: ir.Value, sizes: Sequence[Size], outside: Sequence[int]
+) -> ir.Value:
+    """Places along several axes of these sizes, a row each, from their beginnings.
+
+    outside: what those become that are not within sizes which the program computes.
+    """
+    known = known_ints(indices)
+    counted = any(isinstance(size, Count) for size in sizes)
+    if not counted and known is not None and min(known, default=0) >= 0:
+        return indices
+    ends = m.one("Concat", *map(m.number, sizes), axis=0)
+    made = m.one("Add", indices, ends)
+    made = m.one("Where", m.one("Less", indices, m.ints(0)), made, indices)
+    if counted:
+        inside = m.one(
+            "And", m.one("Less", made, ends), m.one("Less", m.ints(-1), made)
+        )
+        made = m.one("Where", inside, made, m.ints(*outside))
+    return same_type(m, made, indices)
 
 
 def scatter_elements(m: Maker) -> None:
@@ -114,15 +140,15 @@ def scatter_slices(m: Maker) -> None:
     x, indices, updates = m.input(0), m.input(1), m.input(2)
     last = len(shape_of(indices)) - 1
     depth = shape_of(indices)[last]
-    if last in counts_of(indices) or any(d < depth for d in counts_of(x)):
-        raise m.refused("it writes along axes whose size depends on the data")
+    if last in counts_of(indices):
+        raise m.refused("how many axes it writes along depends on the data")
     pairs = zip(sizes_of(indices)[:last], sizes_of(updates)[:last], strict=True)
     outer = [common(m, pair) for pair in pairs]
     updates = fitted(m, updates, [*outer, *sizes_of(x)[depth:]])
     at = fitted(m, indices, [*outer, depth])
-    ends = m.ints(*shape_of(x)[:depth])
-    at = m.one("Where", m.one("Less", at, m.ints(0)), m.one("Add", at, ends), at)
-    behind = np.array([shape_of(x)[0]] + [0] * (depth - 1))
+    first, *others = shape_of(x)[:depth]  # one place is behind the last one
+    at = clamp_places(m, at, sizes_of(x)[:depth], [first + 1, *others])
+    behind = np.array([first] + [0] * (depth - 1))
     for d, size in enumerate(outer):
         if isinstance(size, Count):
             shape = [*map(most_of, outer), depth]

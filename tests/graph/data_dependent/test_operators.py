@@ -138,6 +138,27 @@ MODELS = {
         w = ScatterElements<axis = 0>(x, e, d)""",
         rows(),
     ),
+    "places": (
+        f"{X} => (float[n, 4] y, float[n, 4] z, float[n, 4] w, float[k] v, float[n] r)",
+        CHOSEN
+        + LENGTH
+        + """last = Squeeze(n, a0)
+        i = Range(zero, last, one)
+        first = Unsqueeze(i, a1)
+        behind = Sub(first, n)
+        y = GatherND(a, first)
+        z = GatherND(a, behind)
+        d = Neg(a)
+        w = ScatterND(d, behind, a)
+        nonzero = NonZero(a)
+        both = Transpose<perm = [1, 0]>(nonzero)
+        v = GatherND(a, both)
+        ones = Expand(a1, n)
+        second = Unsqueeze(ones, a1)
+        pairs = Concat<axis = 1>(behind, second)
+        r = GatherND(a, pairs)""",
+        rows(),
+    ),
     "branches": (
         f"{X} => (float[n, 4] y, float[m, 4] z, bool[k] w)",
         CHOSEN
