@@ -32,7 +32,7 @@ from nanoloom.graph.shared_decisions import SharedDecisions
 from nanoloom.interface.bounds import Bounds
 from nanoloom.kernels.batch_loop import batched_program
 from nanoloom.kernels.dynamic_program import dynamic_program
-from nanoloom.kernels.multiversion import multiversion, pixels_of
+from nanoloom.kernels.multiversion import multiversion, pixels_of, rows_of
 from nanoloom.kernels.program import Program
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.options import CompileOptions
@@ -114,7 +114,7 @@ def sized(
 def sized_for(
     model: OpenModel, walks: Walks, options: CompileOptions, report: Report
 ) -> Program:
-    """The program whose kernels take sizes; two in one for few pixels and many."""
+    """The program of sizes; two in one for few pixels, or rows, and many."""
     with report.stage("sizes"):
         found = open_values(walks, model.samples)
 
@@ -132,15 +132,18 @@ def sized_for(
     alike = SharedDecisions(images, fixed=found.fixed, unfit=found.unfit)
     programs = cut(alike)
     many = joined(programs, found.limits)
-    few = alike.for_few_pixels()
-    pixels = pixels_of(programs, found.samples)
-    if few is None or pixels is None or many.sizes is None or many.checks:
+    pixels = alike.for_few_pixels()
+    few, count = (pixels, pixels_of) if pixels else (alike.for_small_batch(), rows_of)
+    points = count(programs, found.samples)
+    if few is None or points is None or many.sizes is None or many.checks:
         return many
-    always = pixels.are_few(model.bounds)
+    always = points.are_few(model.bounds)
     if always is False:
         return many
-    made = joined(cut(few), (*many.sizes.words, pixels.count))
-    return made if always else multiversion(made, many, pixels)
+    made = joined(cut(few), (*many.sizes.words, points.count))
+    if made.kernels.keys() == many.kernels.keys():
+        return many
+    return made if always else multiversion(made, many, points)
 
 
 def compile_sized(

@@ -29,7 +29,7 @@ from nanoloom.model.split_symbols import split_by_names, split_by_sizes
 from nanoloom.options import CompileOptions
 from nanoloom.report import Report
 from nanoloom.runtime.bounded_cache import BoundedCache
-from nanoloom.runtime.grouped import grouped
+from nanoloom.runtime.grouped import are_known, grouped
 from nanoloom.runtime.variant import Variant
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Program(CallableProgram, Explainable):
         self.source = source
         self.entries, self.outputs = source.interface(self.cache)
         self._texts, self.inputs = source.texts, source.texts.inputs
-        self._has_texts = bool(self._texts)
+        self._has_texts, self._has_lists = bool(self._texts), False
         self.vocabulary = tuple(self._texts.strings)  # a saved program has places in it
         numbers, self.bounds = parted(dims)
         self.dims = bound_dims(self.entries, numbers)
@@ -111,7 +111,7 @@ class Program(CallableProgram, Explainable):
         last = self._last
         if last is not None and type(inputs) is dict and not into:
             if (made := last.exactly(inputs)) is not None:
-                return made
+                return grouped(made, self.outputs) if self._has_lists else made
             self.variants.get(last.name)  # it was used until now
         found = self.variant(arrays := self.checked(inputs))
         self._last = found if self.is_known_by_shapes(found, arrays) else None
@@ -120,8 +120,9 @@ class Program(CallableProgram, Explainable):
     def is_known_by_shapes(self, found: Variant, arrays: Mapping[str, Array]) -> bool:
         """Whether arrays of the same shapes are a variant's, with outputs as it has."""
         given = tuple([(name, array.shape) for name, array in arrays.items()])
-        alike = {x.name for x in self.outputs} <= set(found.outputs)
-        return alike and self._deciding.get(given) == ()
+        self._has_lists = not {x.name for x in self.outputs} <= {*found.outputs}
+        known = are_known(found.outputs, self.outputs)
+        return known and self._deciding.get(given) == ()
 
     def checked(self, inputs: Mapping[str, object]) -> dict[str, Array]:
         """The arrays; a name that they give several sizes is several ones from now."""
@@ -154,8 +155,7 @@ class Program(CallableProgram, Explainable):
         given = tuple([(name, array.shape) for name, array in arrays.items()])
         names = self._deciding.get(given) or ()
         called = self._called.get((given, values_of(arrays, names)))
-        found = self.variants.get(called) if called else None
-        if found is None:
+        if (found := self.variants.get(called) if called else None) is None:
             found, names = self._variant(arrays, dict(given))
             self._deciding.put(given, names)
             self._called.put((given, values_of(arrays, names)), found.name)
@@ -264,9 +264,9 @@ class Program(CallableProgram, Explainable):
         made: list[tuple[output_forms.Identity, Compiled]] = []
         for target in levels or (chosen.target,):
             said = called, digest, target, chosen.precision, self._texts.of_code
-            identity = output_forms.Identity(*said)
-            program = self._for(target) if levels else self
-            made.append((identity, program._compiled(form, shapes, session)))
+            of = self._for(target) if levels else self
+            one = of._compiled(form, shapes, session)
+            made.append((output_forms.Identity(*said), one))
         with self.report.waiting("link"):
             output_forms.write(form, made, output, self.cache)
         return output

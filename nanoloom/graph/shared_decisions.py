@@ -6,7 +6,7 @@ They become one program (dynamic/), so what is chosen by what it costs must not 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
@@ -15,6 +15,8 @@ from nanoloom.graph.data_dependent.decisions import Way
 WHOLE_PADS = "whole_pads"  # of a node with windows: its pads, whatever windows reach
 COUNTED = "nanoloom_counted"  # of a node whose image's extents are sizes
 COUNTING = ("AveragePool", "LpPool", "MaxPool")  # what lies in their windows
+SMALL_BATCH = "nanoloom_small_batch"  # of a node of trees: it has few rows to walk
+TREES = ("TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor")
 RESIZING = ("Resize", "Upsample")  # by tables, which sizes decide about
 PLACING = ("CenterCropPad", "Col2Im", "MaxUnpool")  # what sizes say where
 BY_SIZES = (*COUNTING, *RESIZING, *PLACING)
@@ -28,6 +30,8 @@ class SharedDecisions:
     for images of few pixels.  images: numbers may be of pixels, and are no arguments.
     ways: which bounds are taken (graph/counted/).  fixed: nodes of windows and tables
     that are the same in all samples.  unfit: branches that not all samples run.
+    by_rows: it has nodes that are computed otherwise for a few rows.  small_batch: for
+    those.
     """
 
     images: bool = False
@@ -37,6 +41,8 @@ class SharedDecisions:
     ways: Sequence[Way] | None = None
     fixed: Set[str] = frozenset()
     unfit: Set[str] = frozenset()
+    by_rows: bool = False
+    small_batch: bool = False
 
     def for_few_pixels(self) -> SharedDecisions | None:
         """The same for images of few pixels; None where their tiles are no others."""
@@ -49,6 +55,20 @@ class SharedDecisions:
             fixed=self.fixed,
             unfit=self.unfit,
         )
+
+    def for_small_batch(self) -> SharedDecisions | None:
+        """The same for few rows; None where these are no others."""
+        if not self.by_rows:
+            return None
+        return replace(self, small_batch=True, layouts=None)
+
+
+def note_rows(graph: ir.Graph, alike: SharedDecisions) -> None:
+    """Say to nodes of trees that they have few rows, where it is so."""
+    nodes = [node for node in graph if node.op_type in TREES]
+    alike.by_rows = bool(nodes)
+    for node in nodes if alike.small_batch else ():
+        node.attributes.add(ir.AttrInt64(SMALL_BATCH, 1))
 
 
 def keep_pads(graph: ir.Graph) -> None:

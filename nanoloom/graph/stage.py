@@ -41,7 +41,12 @@ from nanoloom.graph.reshape_products import (
     pass_reshapes,
 )
 from nanoloom.graph.sequences.outputs import open_outputs
-from nanoloom.graph.shared_decisions import SharedDecisions, count_in_place, keep_pads
+from nanoloom.graph.shared_decisions import (
+    SharedDecisions,
+    count_in_place,
+    keep_pads,
+    note_rows,
+)
 from nanoloom.graph.sign_thresholds import threshold_sums
 from nanoloom.graph.unique_names import Names, name_made, unique_names
 from nanoloom.graph.winograd import of_floats, of_integers, transform_convolutions
@@ -172,6 +177,7 @@ def convolve(
     """Layouts and methods of convolutions; what is given is as for `optimize`."""
     if alike is not None:
         count_in_place(graph, alike.fixed)
+        note_rows(graph, alike)
     if alike is not None and alike.images:
         keep_pads(graph)
     if winograd_target is not None:

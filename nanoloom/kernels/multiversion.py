@@ -1,11 +1,12 @@
 """Two programs for every size as one, whose sizes say at each call which of them runs.
 
-    up to so many pixels   the calls of the one
-    above                  those of the other
+    up to so many pixels, or rows   the calls of the one
+    above                           those of the other
 
-They compute the same in other ways (Winograd's method in other tiles).  Each is a
-repeat of one trip or none.  Kernels and weights that both have are there once, and both
-use the same slots of the arena.
+They compute the same in other ways (Winograd's method in other tiles; trees by walking
+down them, or by comparing with all nodes).  Each is a repeat of one trip or none.
+Kernels and weights that both have are there once, and both use the same slots of the
+arena.
 """
 
 from __future__ import annotations
@@ -24,9 +25,12 @@ AXES = 4  # of images: a batch, channels, rows, columns
 FEW = 2 / 3  # of one image of the first sample are few pixels, at most
 
 
+SMALL_BATCH = 4  # rows walk down trees as fast as a vector of them is compared
+
+
 @dataclass(frozen=True)
-class Pixels:
-    """How many come in, of all images of a batch, and how many are few."""
+class Points:
+    """How many come in, pixels of a batch or rows, and how many are few."""
 
     count: Size
     few: int
@@ -41,7 +45,7 @@ class Pixels:
         return True if most <= self.few else None
 
 
-def pixels_of(programs: Sequence[Program], samples: Sequence[Dims]) -> Pixels | None:
+def pixels_of(programs: Sequence[Program], samples: Sequence[Dims]) -> Points | None:
     """Those of the first input of images; None where there is none.
 
     programs: those of the samples.
@@ -51,19 +55,28 @@ def pixels_of(programs: Sequence[Program], samples: Sequence[Dims]) -> Pixels | 
         if len(shapes[0]) == AXES:
             count = found([n * h * w for n, _, h, w in shapes], samples)
             one = prod(shapes[0][2:])
-            return None if count is None else Pixels(count, int(FEW * one))
+            return None if count is None else Points(count, int(FEW * one))
     return None
 
 
-def multiversion(few: Program, many: Program, pixels: Pixels) -> Program:
-    """The program that is `few` where there are few pixels, else `many`.
+def rows_of(programs: Sequence[Program], samples: Sequence[Dims]) -> Points | None:
+    """The rows of the first input; None where they have no axis."""
+    shapes = [program.inputs[0].shape for program in programs if program.inputs]
+    if not shapes or not all(shapes):
+        return None
+    count = found([shape[0] for shape in shapes], samples)
+    return None if count is None else Points(count, SMALL_BATCH)
+
+
+def multiversion(few: Program, many: Program, points: Points) -> Program:
+    """The program that is `few` where there are few points, else `many`.
 
     Words of `few` begin with those of `many`.  Neither has checks: a word of calls that
     did not run would say what it said before.
     """
     assert few.sizes is not None and many.sizes is not None
     assert not few.checks and not many.checks
-    word = few.sizes.words.index(pixels.count)
+    word = few.sizes.words.index(points.count)
     slots = tuple(
         tuple(dict.fromkeys((*one, *other)))
         for one, other in zip_longest(
@@ -78,9 +91,9 @@ def multiversion(few: Program, many: Program, pixels: Pixels) -> Program:
         parameters=(*many.parameters, *few.parameters),
         offsets=tuple(range(len(slots))),
         repeats=(
-            Repeated(0, behind, 1, within=(word, Bounds(pixels.few + 1))),
+            Repeated(0, behind, 1, within=(word, Bounds(points.few + 1))),
             *many.repeats,
-            Repeated(behind, len(few.calls), 1, within=(word, Bounds(0, pixels.few))),
+            Repeated(behind, len(few.calls), 1, within=(word, Bounds(0, points.few))),
             *(replace(x, first=x.first + behind) for x in few.repeats),
         ),
         sizes=replace(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,6 +24,11 @@ def grouped(made: dict[str, Array], outputs: Iterable[Named]) -> dict[str, Any]:
     if all(name in made for name in names):
         return made
     return {n: made[n] if n in made else tensors(made, n) for n in names}
+
+
+def are_known(made: Collection[str], outputs: Iterable[Named]) -> bool:
+    """Whether a program's outputs say all of a model's, none of which is empty."""
+    return all(x.name in made or f"{x.name}[0]" in made for x in outputs)
 
 
 def tensors(made: Mapping[str, Array], name: str) -> list[Array]:

@@ -235,9 +235,28 @@ def keys(op: ir.Operation) -> list[str]:
     return [a.name if hasattr(a, "name") else a for a in op.attributes]
 
 
-def gathers(block: ir.Block) -> bool:
-    """Whether a body loads from places of its own choice."""
-    return any(op.operation.name == "memref.load" for op in block.operations)
+def gathers(block: ir.Block, dim: int) -> bool:
+    """Whether lanes along a dimension load from places of their own choice: others are
+    one place, or follow each other as the lanes do."""
+    lanes, vectors = set[ir.Value](), set[ir.Value](block.arguments)
+    for each in block.operations:
+        op = each.operation
+        given = list(op.operands)
+        if op.name == "linalg.index":
+            along = op.attributes["dim"].value == dim  # type: ignore[attr-defined] - an IntegerAttr
+            lanes.update(op.results if along else ())
+        elif op.name == "memref.load":
+            *leading, last = given[1:] or [None]
+            if vectors.intersection(given) or lanes.intersection(leading):
+                return True
+            vectors.update(op.results if last in lanes else ())
+        elif vectors.intersection(given):
+            vectors.update(op.results)
+        elif moving := [value for value in given if value in lanes]:
+            shifted = op.name == "arith.addi" and len(moving) == 1
+            stays = shifted or op.name in TRANSPARENT
+            (lanes if stays else vectors).update(op.results)
+    return False
 
 
 def takes_any(block: ir.Block) -> bool:

@@ -94,7 +94,7 @@ class RegisterTile:
         strided = strided and not self.lanes.scalable
         sources = all(source.strip.is_maskable() for source in self.sources.values())
         masked = self.lanes.scalable or self.guarded is not None
-        lone = gathers(self.block) and not masked
+        lone = gathers(self.block, self.dim) and not masked
         return not strided and not lone and sources
 
     def takes_second(self, x: Operand) -> bool:

@@ -211,7 +211,9 @@ class Loops(RegisterTile):
         """The dimension along which operands lie that are read in squares."""
         if self.squares is None:
             return None
-        if "reduction" in self.kinds or self.lanes == ONE or gathers(self.block):
+        if "reduction" in self.kinds or self.lanes == ONE:
+            return None
+        if gathers(self.block, self.dim):
             return None
         if not fits(self.inputs, self.dim, self.lanes):
             return None

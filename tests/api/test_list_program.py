@@ -142,3 +142,21 @@ def test_branches_of_several_lengths() -> None:
         made = program({"x": x, "c": np.array(condition)})
         assert [part.tolist() for part in made["z"]] == [[1, 2]] * count
         assert made["y"].tolist() == [1, 2] * count
+
+
+def test_lists_are_made_of_the_same_arrays_without_another_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A call like the one before goes straight to the code, lists or not."""
+    program = compiled("""g (float[n] x) => (float[n] y, seq(float[n]) z) {
+        y = Neg(x)
+        z = SequenceConstruct(x, y)
+    }""")
+    x = np.arange(5, dtype=np.float32)
+    first = program({"x": x})
+    monkeypatch.setattr(program, "checked", None)
+    again = program({"x": x + 1})
+    for made, given in ((first, x), (again, x + 1)):
+        assert list(made) == ["y", "z"] and len(made["z"]) == 2
+        assert (made["y"] == -given).all() and (made["z"][0] == given).all()
+        assert (made["z"][1] == -given).all()

@@ -6,7 +6,7 @@ import numpy as np
 
 from nanoloom.dynamic.polynomial import Size
 from nanoloom.interface.bounds import Bounds
-from nanoloom.kernels.multiversion import Pixels, multiversion, pixels_of
+from nanoloom.kernels.multiversion import Points, multiversion, pixels_of
 from nanoloom.kernels.program import Program, ProgramSizes
 from nanoloom.linalg.stage import Spec
 from nanoloom.memory.calls import Call, Place, Storage
@@ -30,7 +30,7 @@ def program(words: tuple[Size, ...], *slots: tuple[int, ...]) -> Program:
 
 def test_both_in_one() -> None:
     many, few = program((MORE,), (0,)), program((MORE, SIDES), (0, 1), (1,))
-    made = multiversion(few, many, Pixels(SIDES, 99))
+    made = multiversion(few, many, Points(SIDES, 99))
     assert [call.arguments[0].index for call in made.calls] == [0, 1, 1]
     assert made.parameters == (*many.parameters, *few.parameters)
     assert [(x.first, x.count, x.trips) for x in made.repeats] == [(0, 1, 1), (1, 2, 1)]
@@ -41,7 +41,7 @@ def test_both_in_one() -> None:
 
 
 def test_bounds_may_leave_one() -> None:
-    pixels = Pixels(SIDES, 1000)
+    pixels = Points(SIDES, 1000)
     assert pixels.are_few({}) is None
     assert pixels.are_few({"h": Bounds(1, 20), "w": Bounds(1, 50)}) is True
     assert pixels.are_few({"h": Bounds(1, 20), "w": Bounds(1, 51)}) is None
@@ -55,5 +55,5 @@ def test_pixels_are_those_of_the_first_images() -> None:
         return Program({}, (), specs, (), (), (), (), 0)
 
     images = [given((1, 8), (1, 3, s["h"], s["w"])) for s in SAMPLES]
-    assert pixels_of(images, SAMPLES) == Pixels(SIDES, 203 * 298 * 2 // 3)
+    assert pixels_of(images, SAMPLES) == Points(SIDES, 203 * 298 * 2 // 3)
     assert pixels_of([given((1, s["h"])) for s in SAMPLES], SAMPLES) is None

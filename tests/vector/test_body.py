@@ -78,7 +78,27 @@ def emitted(op: Any, lanes: int = 8) -> tuple[Any, str]:
 def test_what_has_a_vector_form(lines: str, good: bool) -> None:
     module, op = generic(lines)
     assert is_vectorizable(body(op), 1) is good
-    assert gathers(body(op)) is ("memref.load" in lines)
+    assert module
+
+
+@pytest.mark.parametrize(
+    ("lines", "dim", "apart"),
+    [
+        ("%i = linalg.index 1 : index\n %r = memref.load %t[%i] : memref<9xf32>", 1,
+         False),
+        ("%i = linalg.index 1 : index\n %r = memref.load %t[%i] : memref<9xf32>", 0,
+         False),
+        ("%i = linalg.index 1 : index\n %j = arith.addi %i, %i : index\n"
+         " %r = memref.load %t[%j] : memref<9xf32>", 1, True),
+        ("%n = arith.fptosi %x : f32 to i64\n %i = arith.index_cast %n : i64 to index\n"
+         " %r = memref.load %t[%i] : memref<9xf32>", 1, True),
+        ("%r = arith.addf %x, %x : f32", 1, False),
+    ],
+)  # fmt: skip
+def test_lanes_that_load_apart(lines: str, dim: int, apart: bool) -> None:
+    """Lanes that follow each other, or are one place, are loaded through a mask."""
+    module, op = generic(lines)
+    assert gathers(body(op), dim) is apart
     assert module
 
 

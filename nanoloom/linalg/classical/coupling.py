@@ -12,10 +12,11 @@ import numpy as np
 
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.indexing import position
-from nanoloom.linalg.builder.loops import repeat
+from nanoloom.linalg.builder.loops import repeat, repeat_while
 from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.placed_operands import BroadcastOperand, combine
 from nanoloom.linalg.builder.scalar import Scalar, constant, from_index, select
+from nanoloom.linalg.builder.slices import element, index
 from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.elementwise.activations import sigmoid
 
@@ -40,8 +41,18 @@ def coupled(b: Builder, node: Node, scores: Tensor, count: int) -> Tensor:
     first = b.elementwise(likely, wide, slopes, offsets)
     matrix = normal_matrix(b, first, count)
     rows = scores.shape[0]
-    start = [b.full((rows, count), 1 / count, FLOAT64), b.full((rows,), 0, FLOAT64)]
-    return repeat(b, TRIPS, start, lambda _, now: improved(b, matrix, now, count))[0]
+    start = [
+        b.full((rows, count), 1 / count, FLOAT64),
+        b.full((rows,), 0, FLOAT64),
+        b.full((1,), TRIPS, FLOAT64),
+    ]
+
+    def goes_on(now: list[Tensor]) -> Scalar:
+        return element(b, now[2], [index(0)]) > 0.0
+
+    return repeat_while(b, start, goes_on, lambda now: improved(b, matrix, now, count))[
+        0
+    ]
 
 
 def normal_matrix(b: Builder, first: Tensor, count: int) -> Tensor:
@@ -70,8 +81,12 @@ def normal_matrix(b: Builder, first: Tensor, count: int) -> Tensor:
 
 
 def improved(b: Builder, matrix: Tensor, now: list[Tensor], count: int) -> list[Tensor]:
-    """One trip over all classes, for the rows that are not done yet."""
-    before, done = now
+    """One trip over all classes, for the rows that are not done yet.
+
+    now: probabilities [rows, classes]; 1 for rows that are done; trips that are left,
+    [1], none where all are done.
+    """
+    before, done, trips = now
     slope = b.einsum("nij,nj->ni", matrix, before)
     level = b.einsum("ni,ni->n", before, slope)
 
@@ -97,7 +112,9 @@ def improved(b: Builder, matrix: Tensor, now: list[Tensor], count: int) -> list[
     kept = combine(
         b, chosen, before.shape, FLOAT64, before, made, BroadcastOperand(finished, (0,))
     )
-    return [kept, finished]
+    least = b.reduce(lambda s, v: s.minimum(v), finished, [0], 1, keepdims=True)
+    left = b.elementwise(lambda t, all_done: (t - 1.0) * (1.0 - all_done), trips, least)
+    return [kept, finished, left]
 
 
 def moved(b: Builder, matrix: Tensor, now: list[Tensor], at: Scalar) -> list[Tensor]:

@@ -50,12 +50,12 @@ def squared_distances(b: Builder, x: Tensor, table: Tensor) -> Tensor:
     """The sum of (x[i, k] - table[j, k])^2 over k."""
     shape = (x.shape[0], table.shape[0])
 
-    def body(one: Scalar, other: Scalar, sofar: Scalar) -> Scalar:
+    def body(other: Scalar, one: Scalar, sofar: Scalar) -> Scalar:
         difference = one - other
         return sofar + difference * difference
 
     return b.generic(
-        [(x, dims(3, [0, 2])), (table, dims(3, [1, 2]))],
+        [(b.transpose(table, [1, 0]), dims(3, [2, 1])), (x, dims(3, [0, 2]))],
         [(b.full(shape, 0, x.dtype), dims(3, [0, 1]))],
         [PARALLEL, PARALLEL, REDUCTION],
         body,
