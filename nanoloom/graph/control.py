@@ -8,7 +8,7 @@ from functools import partial
 
 import onnx_ir as ir
 
-from nanoloom.errors import DataDependent, ModelError
+from nanoloom.errors import DataDependent, ModelError, Unsupported
 from nanoloom.graph import scan_opset8, signatures, unfit_branch, unroll
 from nanoloom.graph.conditions import never_stops, scalar
 from nanoloom.graph.data_dependent import merge_branches
@@ -89,7 +89,7 @@ class Control:
         self,
         node: ir.Node,
         name: str,
-        fails: Callable[[ir.Graph], DataDependent | None] = first_unfit,
+        fails: Callable[[ir.Graph], Unsupported | None] = first_unfit,
     ) -> ir.Graph:
         """A body with complete shapes, or the error that says why not."""
         found = node.attributes[name].as_graph()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from nanoloom.errors import DataDependent
+from nanoloom.errors import DataDependent, Unsupported
+from nanoloom.graph.custom_types import RULES
 from nanoloom.graph.data_dependent.count import counts_of
 from nanoloom.graph.types import deciding_sources, integer_sources, is_static
 from nanoloom.graph.unique_names import nested
@@ -13,22 +14,35 @@ from nanoloom.graph.unique_names import nested
 DECIDING = {"Compress": 1, "NonZero": 0, "Resize": 1, "Unique": 0, "Upsample": 1}
 
 
-def first_dynamic(graph: ir.Graph) -> DataDependent | None:
+def first_dynamic(graph: ir.Graph) -> Unsupported | None:
     """The first value without a static shape, in bodies too, as an error."""
     for node in nested(graph):
         for value in node.outputs:
             used = value.uses() or value.is_graph_output()
             if value.name and used and not is_static(value):
-                return DataDependent(
-                    f"the shape of its output {value.name} depends on the data",
-                    sources(node),
-                    where=f"node {node.name} ({node.op_type})",
-                    hint="nanoloom compiles static shapes only",
-                )
+                return lost(node, value, "nanoloom compiles static shapes only")
     return None
 
 
-def first_unfit(body: ir.Graph, most: int | None = None) -> DataDependent | None:
+def lost(node: ir.Node, value: ir.Value, hint: str) -> Unsupported:
+    """Why an output has no static shape, as an error.
+
+    hint: what to do where it depends on data.
+    """
+    where = f"node {node.name} ({node.op_type})"
+    given = all(x is None or is_static(x) for x in node.inputs)
+    if node.domain == "nanoloom" and given and (node.domain, node.op_type) not in RULES:
+        return Unsupported(
+            f"nothing says which shape its output {value.name} has: nanoloom's own "
+            f"{node.op_type} is for what the compiler makes, not for models",
+            where=where,
+            hint="use operators of ONNX, or one of your own (nanoloom.operator)",
+        )
+    reason = f"the shape of its output {value.name} depends on the data"
+    return DataDependent(reason, sources(node), where=where, hint=hint)
+
+
+def first_unfit(body: ir.Graph, most: int | None = None) -> Unsupported | None:
     """The same, or the first output of a body whose size the program computes.
 
     most: of its first so many outputs; None for all.

@@ -19,7 +19,7 @@ from nanoloom.frontend.declared import contradictions_of
 from nanoloom.frontend.inputs import InputSpec, input_specs, random_inputs
 from nanoloom.frontend.problems import Problem, problems
 from nanoloom.frontend.symbolic_dims import bind
-from nanoloom.graph.dynamic import first_dynamic, sources
+from nanoloom.graph.dynamic import first_dynamic, lost
 from nanoloom.graph.layout import channels_last
 from nanoloom.graph.propagate import Propagation
 from nanoloom.graph.sequences.outputs import open_outputs
@@ -147,15 +147,11 @@ class Shapes(Propagation):
 def dynamic(graph: onnx_ir.Graph, found: Diagnostics) -> None:
     """Note the nodes where a shape gets lost; what follows them is not to blame."""
     for node in nested(graph):
-        lost = [v for v in node.outputs if v.name and used(v) and not is_static(v)]
+        unknown = [v for v in node.outputs if v.name and used(v) and not is_static(v)]
         reached = all(x is None or is_static(x) for x in node.inputs)
-        if lost and reached and node.name not in found.found:
-            error = DataDependent(
-                f"the shape of its output {lost[0].name} depends on the data",
-                sources(node),
-                hint="export the model with a fixed size there",
-            )
-            found.add(node, error)
+        if unknown and reached and node.name not in found.found:
+            hint = "export the model with a fixed size there"
+            found.add(node, lost(node, unknown[0], hint))
 
 
 def used(value: onnx_ir.Value) -> bool:

@@ -108,8 +108,9 @@ def spread(exact: Array, disturbed: Array) -> float:
 
 def ulps(one: Array, other: Array) -> Array:
     """How many floats lie between two, element by element (NaN: meaningless)."""
-    kind = SIGNED[one.dtype.itemsize]
-    return np.abs(ordered(one.view(kind)) - ordered(other.view(kind)))
+    kind = SIGNED[one.dtype.itemsize]  # in a row: NumPy makes other things of a scalar
+    rows = (ordered(each.reshape(-1).view(kind)) for each in (one, other))
+    return np.abs(np.subtract(*rows)).reshape(one.shape)
 
 
 def ordered(bits: Array) -> Array:

@@ -13,6 +13,7 @@ from nanoloom.linalg.operators import OPERATORS
 REFUSED = {
     "com.microsoft.AttnLSTM": "com.microsoft::AttnLSTM.*operator of ONNX Runtime",
     "other.Bar": "other::Bar.*its domain other is unknown",
+    "nanoloom.SameSize": "nothing says which shape its output a has.*SameSize is for",
     "Gelu": r"Gelu\): is in ai.onnx only from opset 20 on, the model has 18",
     "Rleu": r"Rleu\): is no operator of ai.onnx; did you mean Relu",
 }
@@ -27,6 +28,6 @@ def test_by_name(name: str) -> None:
 
 def text(name: str) -> str:
     """A model whose middle operator is this one, the shape behind it unknown."""
-    imports = '"" : 18, "com.microsoft" : 1, "other" : 1'
+    imports = '"" : 18, "com.microsoft" : 1, "other" : 1, "nanoloom" : 1'
     return f"""<ir_version: 9, opset_import: [{imports}]>
         g (float[4] x) => (float[4] y) {{ a = {name}(x) y = Tanh(a) }}"""

@@ -22,6 +22,14 @@ def test_ulps_count_floats(dtype: type) -> None:
     np.testing.assert_array_equal(ulps(-np.zeros(1, dtype), np.zeros(1, dtype)), 0)
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_a_single_number(dtype: type) -> None:
+    one = np.array(1, dtype)
+    assert compare("y", one, one, [one]).passed
+    found = compare("y", np.nextafter(one, np.array(2, dtype)), one, [one])
+    assert not found.passed and found.ulp == 1
+
+
 def test_within_the_bound() -> None:
     noise = [ONE + np.float32(1e-6), ONE]
     found = compare("y", ONE + np.float32(2e-6), ONE, noise)
