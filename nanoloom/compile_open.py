@@ -162,7 +162,7 @@ def batched(
 ) -> Program:
     """The program of one row of a batch, which runs once for each row."""
     batch = batch_of(model.inputs, list(model.samples[0]))
-    if options.caches:
+    if options.caches or options.in_place:
         raise NotDynamic("a row of what is kept is none of a batch")
     with report.stage("sizes"):
         row = require_graph(model.bound({batch: 1}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, overload
@@ -122,9 +123,14 @@ def built(
     threads: int,
     dims: Mapping[str, int | tuple[int, int]],
     model: object,
+    in_place: tuple[tuple[str, str], ...] = (),
     report: Report | None = None,
 ) -> Program:
-    """The program of a model, compiled now if it has one variant, for this machine."""
+    """The program of a model, compiled now if it has one variant, for this machine.
+
+    in_place: inputs, and outputs that lie in their memory.
+    """
+    options = replace(options, in_place=in_place or options.in_place)
     source = source_of(model, cache)
     takes_lists = any(x.holds for x in source.interface(cache)[0])
     kind = ListProgram if takes_lists else Program

@@ -132,6 +132,7 @@ def partition_model(
             given = {
                 "fuses_transposes": strategy is None or strategy.fuses_transposes,
                 "planes": options.planes,
+                "in_place": options.in_place,
             }
             program = partition(linalg, target, options.layout, alike=alike, **given)
     if options.schedules:

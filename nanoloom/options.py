@@ -71,6 +71,8 @@ class CompileOptions:
     caches: of inputs and outputs; what an output extends is there
     (graph/append_to_cache.py).  starts: nothing is there yet, and the inputs are not
     read.  encoder_caches: of inputs that stay as outputs of the first call made them.
+    in_place: of inputs and outputs; whoever calls gives one place for both
+    (kernels/in_place.py).
     """
 
     target: Target
@@ -84,6 +86,7 @@ class CompileOptions:
     caches: tuple[tuple[str, str], ...] = ()
     starts: bool = False
     encoder_caches: tuple[tuple[str, str], ...] = ()
+    in_place: tuple[tuple[str, str], ...] = ()
 
     @property
     def winograd_target(self) -> Target | None:

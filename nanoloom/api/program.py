@@ -264,7 +264,7 @@ class Program(CallableProgram, Explainable):
         made: list[tuple[output_forms.Identity, Compiled]] = []
         for target in levels or (chosen.target,):
             said = called, digest, target, chosen.precision, self._texts.of_code
-            of = self._for(target) if levels else self
+            of = self._for(target) if levels or chosen.in_place else self
             one = of._compiled(form, shapes, session)
             made.append((output_forms.Identity(*said), one))
         with self.report.waiting("link"):
@@ -275,10 +275,10 @@ class Program(CallableProgram, Explainable):
         return (*self.variants.values(), *self.open.loaded)
 
     def _for(self, target: Target) -> Program:
-        """The same for another CPU."""
+        """The same for another CPU, each output in memory of its own."""
         return Program(
             self.source,
-            replace(self.options, target=target),
+            replace(self.options, target=target, in_place=()),
             threads=self.threads,
             dims=self.dims | self.bounds,
             cache=self.cache,

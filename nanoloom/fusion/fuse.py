@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from nanoloom.fusion.fusion_plan import mark
 from nanoloom.fusion.group import Group, users
+from nanoloom.fusion.group_values import external_inputs, group_results
 from nanoloom.fusion.insert_in_place import home
-from nanoloom.fusion.outline import external_inputs, group_results
 from nanoloom.ir.linalg_query import Kind, Op, base, is_contraction, is_generic
 from nanoloom.ir.mlir import ir
 

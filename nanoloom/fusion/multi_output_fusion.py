@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from math import prod
 
 from nanoloom.fusion.group import LIMIT, Group, group_of, row_shaped, users
+from nanoloom.fusion.group_values import external_inputs, results_of
 from nanoloom.fusion.multiple_results import can_pass
-from nanoloom.fusion.outline import external_inputs, results_of
 from nanoloom.ir.linalg_query import (
     VIEWS,
     Kind,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from nanoloom.fusion.coalesce_loops import coalesce_loops
 from nanoloom.fusion.constants_to_arguments import (
@@ -10,7 +12,13 @@ from nanoloom.fusion.constants_to_arguments import (
     Arguments,
     constants_to_arguments,
 )
-from nanoloom.fusion.group import Group, is_movable, users
+from nanoloom.fusion.group import Group
+from nanoloom.fusion.group_values import (
+    defined_below,
+    external_inputs,
+    group_results,
+    outermost,
+)
 from nanoloom.fusion.insert_in_place import Insertion, home, part_of
 from nanoloom.fusion.multiple_results import passing
 from nanoloom.ir.linalg_query import Op, base, extents, is_contraction, is_generic
@@ -18,65 +26,8 @@ from nanoloom.ir.mlir import func, ir
 from nanoloom.linalg.builder.pointwise import itself, pointwise
 
 NODE = re.compile(r'"([^"]+)"(?!:\d)')  # in a location: names, no places in files
+NOWHERE: Mapping[ir.Value, ir.Value] = MappingProxyType({})
 DESTINATION = {"tensor.insert_slice": 1}  # operand that the result is written over
-
-
-def external_inputs(group: Group) -> list[ir.Value]:
-    """Values from outside that the group reads, in order of first use."""
-    inside = {op.operation for op in group.ops}
-    found: list[ir.Value] = []
-
-    def visit(op: ir.Operation) -> None:
-        for value in op.operands:
-            if value in found or defined_below(value, inside):
-                continue
-            owner = value.owner
-            if not isinstance(owner, ir.Block) and is_movable(owner.opview):
-                inside.add(owner.operation)  # its body's own values are none
-                visit(owner)
-                continue
-            found.append(value)
-        for region in op.regions:
-            for block in region.blocks:
-                for inner in block.operations:
-                    visit(inner.operation)
-
-    for op in group.ops:
-        visit(op.operation)
-    return found
-
-
-def defined_below(value: ir.Value, inside: set[ir.Operation]) -> bool:
-    """Whether a value is made by one of these operations or within their regions."""
-    owner = value.owner
-    operation = owner.owner if isinstance(owner, ir.Block) else owner
-    while operation is not None:
-        if isinstance(operation, ir.OpView):
-            operation = operation.operation
-        if operation in inside:
-            return True
-        if operation.name == "func.func":
-            return False
-        operation = operation.parent
-    return False
-
-
-def group_results(group: Group) -> list[ir.Value]:
-    """What a group computes for others, in the order of its operations."""
-    *before, last = group.ops
-    made = [r for r in last.operation.results if list(r.uses)]
-    return [*results_of(before, last), *made]
-
-
-def results_of(before: list[Op], last: Op) -> list[ir.Value]:
-    """What operations make that others read than these and one behind them."""
-    inside = {op.operation for op in (*before, last)}
-    return [
-        result
-        for op in before
-        for result in op.operation.results
-        if any(outermost(user.operation) not in inside for user in users(result))
-    ]
 
 
 def outline(
@@ -84,15 +35,18 @@ def outline(
     constants: tuple[bool, ...],
     numbers: Arguments = NONE,
     *,
+    over: Mapping[ir.Value, ir.Value] = NOWHERE,
     flat: bool = False,
     tiles: bool = False,
 ) -> ir.Module:
     """A module with @kernel(inputs..., numbers..., results...) -> results for a group.
 
-    constants: which inputs are parameters.  flat: axes become one in any kernel.
+    constants: which inputs are parameters.  over: of results, the values in whose
+    memory they are; these are no inputs.  flat: axes become one in any kernel.
     tiles: in those that turn tiles.
     """
-    values, results = external_inputs(group), group_results(group)
+    values = [v for v in external_inputs(group) if v not in over.values()]
+    results = group_results(group)
     parts = [part_of(result) for result in results]
     made_kinds = [home(r).type for r in results]
     known = (*constants, *[True for _ in numbers.types])
@@ -108,14 +62,19 @@ def outline(
     with ir.InsertionPoint(entry), ir.Location.unknown():
         given = zip(values, entry.arguments, places, strict=False)
         mapping = {value: shown(value, at, part) for value, at, part in given}
+        targets = list(entry.arguments)[len(known) :]
+        placed = zip(results, targets, strict=True)
+        mapping |= {over[r]: x for r, x in placed if r in over}
         *before, last = group.ops
         for op in before:
             clone(op.operation, mapping)
         made_last = clone(last.operation, mapping).opview
         pass_results(results, last, made_last, mapping)
-        targets = list(entry.arguments)[len(known) :]
         made = zip(results, parts, targets, strict=True)
-        func.ReturnOp([written(mapping[r], part, target) for r, part, target in made])
+        func.ReturnOp(
+            [mapping[r] if r in over else written(mapping[r], part, target)
+             for r, part, target in made]
+        )  # fmt: skip
     if numbers.types:
         constants_to_arguments(
             module, numbers, list(entry.arguments)[len(values) : len(known)]
@@ -182,17 +141,6 @@ def remap(
         for block, twin in zip(region.blocks, other.blocks, strict=True):
             for inner, copied in zip(block.operations, twin.operations, strict=True):
                 remap(inner.operation, copied.operation, mapping, root)
-
-
-def outermost(op: ir.Operation) -> ir.Operation:
-    """The operation of the function's body that holds op."""
-    while True:
-        parent = op.parent
-        if isinstance(parent, ir.OpView):
-            parent = parent.operation
-        if parent is None or parent.name == "func.func":
-            return op
-        op = parent
 
 
 def lies_in(value: ir.Value) -> Insertion | None:

@@ -22,6 +22,7 @@ from nanoloom.graph.binary_products import binary_products
 from nanoloom.graph.data_dependent.decisions import Decisions
 from nanoloom.graph.data_dependent.publish_counts import publish
 from nanoloom.graph.dynamic import require_static
+from nanoloom.graph.editor import GraphEditor
 from nanoloom.graph.encoder_kv_cache import keep_encoder_caches
 from nanoloom.graph.fold_movement_into_gather import fold_movement
 from nanoloom.graph.integer_movement import move_integers
@@ -32,6 +33,7 @@ from nanoloom.graph.linear_operations import AVERAGES, reorder_linear
 from nanoloom.graph.lookup_tables import compute_bytes
 from nanoloom.graph.nchw_int8_conv import keep_nchw_int8
 from nanoloom.graph.own_code import Run
+from nanoloom.graph.patterns.rules import apply_rules
 from nanoloom.graph.propagate import Propagation
 from nanoloom.graph.reshape_products import (
     FOLLOW_PRODUCTS,
@@ -40,6 +42,7 @@ from nanoloom.graph.reshape_products import (
     SPLIT_HEADS,
     pass_reshapes,
 )
+from nanoloom.graph.scatter_axes import SCATTER_ALONG
 from nanoloom.graph.sequences.outputs import open_outputs
 from nanoloom.graph.shared_decisions import (
     SharedDecisions,
@@ -108,6 +111,7 @@ def optimize(
     require_known_operators(model.graph, direct, opsets)
     require_static(model.graph)
     update_in_place(model, caches, unmoved, starts=starts)
+    apply_rules(GraphEditor(model.graph), [SCATTER_ALONG])
     reorder_linear(model.graph, {"MatMul"})
     pass_reshapes(model.graph, SPLIT_HEADS, JOIN_HEADS)
     if kept is None:

@@ -18,11 +18,10 @@ from nanoloom.fusion.constants_to_arguments import (
 from nanoloom.fusion.fill_rest import filling, rest_of
 from nanoloom.fusion.fusion_plan import with_plan
 from nanoloom.fusion.group import Group
+from nanoloom.fusion.group_values import external_inputs, group_results
 from nanoloom.fusion.insert_in_place import home, part_of
 from nanoloom.fusion.outline import (
     describe,
-    external_inputs,
-    group_results,
     is_table,
     layer_at,
     layer_of,
@@ -36,6 +35,7 @@ from nanoloom.ir.linalg_query import Kind, Op, base, bytes_of, element_bytes
 from nanoloom.ir.loop_nest import name_stages, read_nest
 from nanoloom.ir.mlir import ir
 from nanoloom.kernels.draft import Draft
+from nanoloom.kernels.in_place import Reuse
 from nanoloom.kernels.program import Kernel, Program, Word
 from nanoloom.kernels.repeats.calls import (
     Trips,
@@ -58,11 +58,13 @@ class Partition:
     """The program while it is put together.
 
     bodies: of the module's repetitions, by name.  inner: the buffers of these alone.
+    reuse: which values lie where others were.
     """
 
     lowered: LinalgModule
     block: ir.Block
     bodies: Mapping[str, Program]
+    reuse: Reuse = field(default_factory=Reuse)
     joins: bool = True  # kernels that differ in numbers only
     flat: bool = False  # neighbouring axes are one in every kernel
     tiles: bool = False  # and in those that turn tiles
@@ -79,6 +81,7 @@ class Partition:
 
     def __post_init__(self) -> None:
         count = len(self.lowered.inputs)
+        self._newer = {base(old): new for new, old in self.reuse.old.items()}
         self.parameters += self.lowered.parameters
         for i, argument in enumerate(self.block.arguments):
             storage = Storage.INPUT if i < count else Storage.PARAMETER
@@ -96,6 +99,8 @@ class Partition:
     def buffer(self, value: ir.Value) -> Place:
         """Where a value lies; a new buffer of the arena if it has no place yet."""
         whole = home(value)
+        while whole not in self.places and whole in self._newer:
+            whole = self._newer[whole]
         if whole not in self.places:
             self.places[whole] = Place(Storage.ARENA, len(self.sizes))
             self.sizes.append(bytes_of(whole.type))
@@ -134,10 +139,12 @@ class Partition:
         if is_repeat(group.ops[0]):
             self.draft_repeat(group.ops[0])
             return
-        places = tuple(self.place(base(v)) for v in external_inputs(group))
+        results = group_results(group)
+        over = {r: self.reuse.old[r] for r in results if r in self.reuse.old}
+        read = [v for v in external_inputs(group) if v not in over.values()]
+        places = tuple(self.place(base(v)) for v in read)
         for value, why in group.apart.items():
             self.apart.setdefault(self.buffer(base(value)).index, why)
-        results = group_results(group)
         for result in results:
             if part_of(result) is not None:
                 self.draft_around(home(result))
@@ -145,7 +152,8 @@ class Partition:
         if all(bytes_of(result.type) == 0 for result in results):
             return  # nothing to compute
         known = tuple(p.storage is Storage.PARAMETER for p in places)
-        made = partial(outline, group, known, flat=self.flat, tiles=self.tiles)
+        shape = {"flat": self.flat, "tiles": self.tiles}
+        made = partial(outline, group, known, over=over, **shape)
         names = describe(group), root_of(group), layer_of(group)
         self.add(*names, made, places, written, nodes_of(group))
 

@@ -35,6 +35,7 @@ from nanoloom.fusion.slices import first_slices, shapes_before_slices
 from nanoloom.graph.shared_decisions import SharedDecisions
 from nanoloom.ir.linalg_query import Op, base, is_contraction
 from nanoloom.ir.mlir import ir, run_pipeline, tensor
+from nanoloom.kernels.in_place import Pairs, Reuse, plan_reuse
 from nanoloom.kernels.partition import Partition
 from nanoloom.kernels.program import Program
 from nanoloom.kernels.repeats.calls import is_state, separate_repeats
@@ -60,18 +61,19 @@ def partition(
     fuses_transposes: bool = True,
     planes: bool = True,
     alike: SharedDecisions | None = None,
+    in_place: Pairs | None = (),
 ) -> Program:
     """Cut a linalg module into kernels (the module is changed in place).
 
     target: on which tensors get the layouts that are the fastest, or this one; without
     a target they keep theirs.  fuses_transposes: K-contiguous right operands are
     transposed first, by kernels of their own.  planes: of images of known sizes they
-    may be apart.  alike: the samples that the module is one of.  Bodies of repetitions
-    are cut before.
+    may be apart.  alike: the samples that the module is one of.  in_place: inputs, and
+    outputs in their memory; None for bodies of repetitions, which are cut before.
     """
     cut = partial(partition, target=target, layout=layout, planes=planes)
     cut = partial(cut, fuses_transposes=fuses_transposes)
-    bodies = {name: cut(each.body) for name, each in lowered.repeats.items()}
+    bodies = {n: cut(x.body, in_place=None) for n, x in lowered.repeats.items()}
     run_pipeline(lowered.module, SIMPLIFY)
     if target is not None:
         wanted, planes = layout_named(layout), planes and alike is None
@@ -96,8 +98,11 @@ def partition(
     weights = list(block.arguments)[len(lowered.inputs) :]
     groups = joined(block, weights, target, in_rows=in_rows)
     said_apart(groups)
+    reuse = Reuse()
+    if in_place is not None:
+        reuse = plan_reuse(block, groups, lowered, in_place)
     cutting = Partition(
-        lowered, block, bodies, joins=not open_images, flat=flat, tiles=known
+        lowered, block, bodies, reuse, joins=not open_images, flat=flat, tiles=known
     )
     for group in groups:
         cutting.draft(group)

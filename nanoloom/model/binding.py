@@ -83,7 +83,8 @@ class Binding:
             ) as folder:
                 try:
                     with self.report.waiting("load"):
-                        return Variant(folder, threads, weights)
+                        pairs = self.options.in_place
+                        return Variant(folder, threads, weights, pairs)
                 except LookupError:
                     # It was compiled otherwise this time: a search may find others.
                     self.cache.forget(self.name)

@@ -80,6 +80,26 @@ def place(
         made[names.index(name)] = array
 
 
+def begun_in(
+    pairs: Iterable[tuple[int, int]],
+    given: Sequence[np.ndarray],
+    made: Sequence[np.ndarray],
+) -> Sequence[np.ndarray]:
+    """The inputs, those that a program writes over copied to where it may.
+
+    pairs: numbers of inputs, and of the outputs that lie in their memory.  What does
+    not fit stays, and is found to be so later.
+    """
+    inputs = list(given)
+    for number, output in pairs:
+        old, new = inputs[number], made[output]
+        alike = (old.dtype, old.shape) == (new.dtype, new.shape)
+        if old is not new and alike and new.flags.writeable:
+            new[...] = old
+            inputs[number] = new
+    return inputs
+
+
 def run_exact(
     library: Library,
     instance: Instance,

@@ -19,7 +19,7 @@ from nanoloom.runtime import layout
 from nanoloom.runtime.arena import Arena
 from nanoloom.runtime.arrays import address, empty_of
 from nanoloom.runtime.call_table import Table
-from nanoloom.runtime.given_arrays import point, wanted
+from nanoloom.runtime.given_arrays import begun_in, point, wanted
 from nanoloom.runtime.limits import under_way
 from nanoloom.runtime.loading import Code, load
 from nanoloom.runtime.open_sizes import open_sizes
@@ -62,6 +62,7 @@ class Library:
         program = ctypes.cast(made, ctypes.POINTER(layout.Program))
         library = Library.__new__(Library)
         library._show(self.path, self._code.hold(), entry, Table(program, room))
+        library.in_place = self.in_place
         return library
 
     def _show(
@@ -91,6 +92,7 @@ class Library:
         self.pairs = {
             x.name: y.name for x, y in zip(pasts, self.outputs[first:], strict=True)
         }  # of a session, which has them itself
+        self.in_place: tuple[tuple[int, int], ...] = ()  # inputs, outputs in them
         self.inner_parameters: int | None = program.parameters
 
     def __del__(self) -> None:
@@ -195,6 +197,8 @@ class Instance:
             raise Error("the program is closed")
         if arena is not None and arena.member is not self._member:
             raise ValueError("the arena is another program's")
+        if self.library.in_place and (len(inputs), len(outputs)) == self._counts:
+            inputs = begun_in(self.library.in_place, inputs, outputs)
         used = self._borrow(arena)
         times = None if nanoseconds is None else self._times(nanoseconds)
         status = layout.NO_ARRAYS
@@ -218,7 +222,7 @@ class Instance:
 
         inputs, outputs: as many as the program has.
         """
-        if self.is_closed:
+        if self.is_closed or self.library.in_place:
             return False
         used = self._borrow()
         used.objects[:] = [id(array) for array in (*inputs, *outputs)]
@@ -233,7 +237,7 @@ class Instance:
     def run_at(self, starts: Sequence[int]) -> None:
         """`run` on memory: where inputs begin, then where outputs do.
 
-        Nothing is looked at.  Each is as dense, large and aligned as the program wants.
+        Nothing is looked at: each is as the program wants it, outputs in inputs there.
         """
         if self.is_closed:
             raise Error("the program is closed")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +29,19 @@ class Variant:
 
     otherwise: Callable[[Mapping[str, Array]], Variant] | None = None
 
-    def __init__(self, folder: Path, threads: int, weights: Weights) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        threads: int,
+        weights: Weights,
+        in_place: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        """in_place: inputs, and outputs that lie in their memory."""
         self.name = folder.name
         self.library = Library(folder / LIBRARY)
+        inputs = {x.name: i for i, x in enumerate(self.library.inputs)}
+        outputs = {x.name: i for i, x in enumerate(self.library.outputs)}
+        self.library.in_place = tuple([(inputs[x], outputs[y]) for x, y in in_place])
         self._block = None
         if self.library.parameter_bytes:
             self._block = load_parameters(folder, weights)

@@ -10,7 +10,7 @@ from torch.export import ExportedProgram
 
 from nanoloom.api.program import Program
 from nanoloom.errors import InputError, Unsupported
-from nanoloom.frontend.torch.exported import Imported, import_exported
+from nanoloom.frontend.torch.exported import Imported, InPlace, import_exported
 from nanoloom.frontend.torch.whole_model import import_whole
 from nanoloom.torch.dimension_names import symbol_names
 from nanoloom.torch.released_weights import release
@@ -24,12 +24,13 @@ def compile_module(
     example_inputs: Any,
     dynamic_shapes: Any,
     via: str,
-    build: Callable[[object], Program],
+    build: Callable[[object, InPlace], Program],
     *,
     release_weights: bool = False,
 ) -> TorchProgram:
-    """build: the program of an ONNX model.  release_weights: as `release` does.
+    """build: the program of an ONNX model, and of what of it lies in its inputs.
 
+    release_weights: as `release` does.
     Raises Unsupported for what torch cannot export, or nanoloom cannot import.
     """
     if via not in WAYS:
@@ -46,7 +47,7 @@ def compile_module(
         imported = WAYS[via](exported, names)
         if release_weights:
             release(imported, exported)
-        return build(imported.model), imported
+        return build(imported.model, imported.in_place), imported
 
     return TorchProgram(exported, made, released=release_weights)
 

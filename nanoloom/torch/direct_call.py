@@ -17,6 +17,7 @@ import torch
 from torch._C._dynamo.guards import (
     _empty_strided_cpu as new_tensor,
 )
+from torch.autograd.graph import increment_version
 
 from nanoloom.api.program import Program
 from nanoloom.frontend.torch.element_types import torch_view
@@ -45,7 +46,8 @@ class DirectCall:
     ) -> None:
         self.variant = variant  # keeps what is run
         self.same_words = variant.library.same_words
-        inputs, outputs = variant.library.inputs, variant.library.outputs
+        library = variant.library
+        inputs, outputs = library.inputs, library.outputs
         wanted = [(places[x.name], *rows_of(x, imported)) for x in inputs]
         self.inputs = [(*each, NUMBERS.get(each[-1])) for each in wanted]
         self.sizes = [prod(s) * dtype.itemsize for _, s, _, dtype in wanted]
@@ -54,6 +56,7 @@ class DirectCall:
         made_of = {i: imported.mutated.get(imported.inputs[x.name])
                    for i, x in enumerate(inputs)}  # fmt: skip
         self.changed = {i: numbers[name] for i, name in made_of.items() if name}
+        self.in_place = {output: self.inputs[i][0] for i, output in library.in_place}
         self.results: list[tuple[str, Any]] = [
             (kind if kind != "output" else "number" if what in imported.numbers else "",
              numbers[what] if kind == "output" else what)
@@ -80,7 +83,7 @@ class DirectCall:
                 return None
         if self.changed and self.overlaps(starts):
             return None
-        made = [new_tensor(*rows) for rows in self.outputs]
+        made = self.outputs_of(args)
         starts += [x.data_ptr() for x in made]
         if not all(starts):  # nothing in them
             return None
@@ -88,6 +91,15 @@ class DirectCall:
         if self.changed:
             self.change(args, made)
         return made if self.results_are_outputs else self.chosen(args, made)
+
+    def outputs_of(self, args: Sequence[Any]) -> list[torch.Tensor]:
+        """New tensors, but for those that lie in an argument's memory."""
+        if not self.in_place:
+            return [new_tensor(*rows) for rows in self.outputs]
+        return [
+            args[self.in_place[i]] if i in self.in_place else new_tensor(*rows)
+            for i, rows in enumerate(self.outputs)
+        ]
 
     def chosen(self, args: Sequence[Any], made: Sequence[torch.Tensor]) -> list[Any]:
         return [
@@ -103,10 +115,14 @@ class DirectCall:
         return overlap([spans[i] for i in self.changed], read)
 
     def change(self, args: Sequence[Any], made: Sequence[torch.Tensor]) -> None:
-        """What is changed in place becomes what was computed for it."""
+        """What is changed in place is counted, or becomes what was computed for it."""
         with torch.no_grad():
             for number, output in self.changed.items():
-                args[self.inputs[number][0]].copy_(made[output])
+                tensor = args[self.inputs[number][0]]
+                if tensor is not made[output]:
+                    tensor.copy_(made[output])
+                elif not tensor.is_inference():  # these have no counter
+                    increment_version(tensor)
 
 
 def dtype_of(tensor: Tensor) -> torch.dtype:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import itemgetter
 from typing import Any, TypeAlias
@@ -39,11 +39,10 @@ class Settings:
     threads: int
     whole: bool
 
-    def program(self, model: object) -> Program:
-        source = source_of(model, self.cache)
-        return Program(
-            source, self.options, threads=self.threads, dims={}, cache=self.cache
-        )
+    def program(self, imported: Imported) -> Program:
+        options = replace(self.options, in_place=imported.in_place)
+        source, threads = source_of(imported.model, self.cache), self.threads
+        return Program(source, options, threads=threads, dims={}, cache=self.cache)
 
 
 def settings_of(said: Mapping[str, Any], whole: bool) -> Settings:
@@ -152,7 +151,7 @@ class GraphProgram:
             held = HeldWeights(weights)  # as they are before they are read
             read = dict(zip(self.static, weights, strict=True))
             imported = import_graph(self.graph, self.owner, read)
-            program = self.settings.program(imported.model)
+            program = self.settings.program(imported)
             self._made = Made(program, imported, held)
             return self._made
 

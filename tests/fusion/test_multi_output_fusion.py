@@ -12,7 +12,7 @@ import nanoloom
 from nanoloom.fusion import multi_output_fusion as fusion
 from nanoloom.fusion.fuse_producer import SMALL_CACHE
 from nanoloom.fusion.group import form_groups
-from nanoloom.fusion.outline import group_results
+from nanoloom.fusion.group_values import group_results
 from nanoloom.ir import mlir
 from nanoloom.ir.linalg_query import inputs as read_by
 from nanoloom.linalg.builder.indexing import take

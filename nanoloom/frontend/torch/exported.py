@@ -28,6 +28,7 @@ from nanoloom.frontend.torch.sizes import Sizes
 from nanoloom.frontend.torch.writer import INT64, IR_VERSION, Writer
 
 Place = tuple[str, Any]
+InPlace = tuple[tuple[str, str], ...]  # inputs, and outputs in their memory
 
 
 @dataclass
@@ -47,6 +48,21 @@ class Imported:
     mutated: dict[int | str, str] = field(default_factory=dict["int | str", str])
     numbers: set[str] = field(default_factory=set[str])
     orders: dict[str, Order] = field(default_factory=dict[str, "Order"])
+
+    @property
+    def in_place(self) -> InPlace:
+        """Inputs, and what they become, where that can lie in their memory."""
+        graph = self.model.graph
+        sides = {str(x.name): x for x in (*graph.inputs, *graph.outputs)}
+        changed = {n: x for n, x in self.inputs.items() if x in self.mutated}
+        became = {name: self.mutated[place] for name, place in changed.items()}
+        return tuple([
+            (name, made)
+            for name, made in became.items()
+            if self.orders.get(name) == self.orders.get(made)
+            and str(sides[name].shape) == str(sides[made].shape)
+            and sides[name].dtype == sides[made].dtype
+        ])  # fmt: skip
 
 
 class Importer:

@@ -11,7 +11,8 @@ from dataclasses import replace
 import numpy as np
 
 from nanoloom.fusion.group import Group
-from nanoloom.fusion.outline import clone, external_inputs
+from nanoloom.fusion.group_values import external_inputs
+from nanoloom.fusion.outline import clone
 from nanoloom.ir.linalg_query import Kind, Op, element_bytes
 from nanoloom.ir.mlir import func, ir, named
 from nanoloom.kernels.repeats.bodies import Body, block_of, take_apart

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nanoloom.errors import ModelError
+from nanoloom.ir.mlir import tensor
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.checks import UINT64, Check, Limits
 from nanoloom.linalg.builder.indexing import INT64
 from nanoloom.linalg.builder.node import Node
-from nanoloom.linalg.builder.scalar import Scalar, constant, select
+from nanoloom.linalg.builder.scalar import BOOL, Scalar, constant, select
+from nanoloom.linalg.builder.slices import index as number_of
 from nanoloom.linalg.builder.tensor import Tensor
 
 
@@ -29,13 +31,14 @@ def check(
     allowed: range,
     what: str = "index",
     ignored: int | None = None,
-) -> None:
+) -> Check | None:
     """Refuse indices out of range: those known now by ModelError, others at run time.
 
-    ignored: an index that is allowed wherever the range lies.
+    ignored: an index that is allowed wherever the range lies.  Gives the check that a
+    run makes, None where it makes none.
     """
     column = b.reshape(indices, (indices.size, 1))
-    check_columns(b, node, column, [allowed], what, ignored)
+    return check_columns(b, node, column, [allowed], what, ignored)
 
 
 def check_columns(
@@ -45,10 +48,10 @@ def check_columns(
     allowed: Sequence[range],
     what: str = "index",
     ignored: int | None = None,
-) -> None:
+) -> Check | None:
     """The same for indices [n, k], each of the k columns with a range of its own."""
     if indices.size == 0:
-        return
+        return None
     limits = tuple(limits_of(node, numbers, what) for numbers in allowed)
     if indices.is_constant:
         array = indices.array()
@@ -60,10 +63,22 @@ def check_columns(
             if not b.checks.nested:
                 raise
         else:
-            return
-    if b.checks.wanted:
-        words = extreme_index(b, indices, limits[0].low < 0, ignored)
-        b.checks.made.append(Check(words, limits))
+            return None
+    if not b.checks.wanted:
+        return None
+    words = extreme_index(b, indices, limits[0].low < 0, ignored)
+    b.checks.made.append(made := Check(words, limits))
+    return made
+
+
+def passes(b: Builder, check: Check) -> Scalar:
+    """Whether all indices of a check are in range."""
+    found = constant(True, BOOL)
+    for number, limits in enumerate(check.limits):
+        word = Scalar(tensor.extract(b.value(check.words), [number_of(number)]), UINT64)
+        most = 2 * limits.high + 1 if limits.low < 0 else limits.high
+        found = found & (word <= constant(most, UINT64))
+    return found
 
 
 def limits_of(node: Node, allowed: range, what: str) -> Limits:

@@ -113,10 +113,8 @@ def written_into(value: ir.Value) -> ir.Value:
     The chain ends at a tensor whose old numbers are wanted behind a write, which is
     into a copy then.  Bufferization makes it, but not in front of a loop.
     """
-    while not isinstance(value.owner, ir.Block) and value.owner.name in WRITES:
-        op, number = value.owner.operation, 1
-        if op.name in FIRST:
-            number = FIRST[op.name] + list(op.results).index(value)
+    while (number := carried_operand(value)) is not None:
+        op = value.owner.operation
         begun = op.operands[number]
         if is_read_behind(begun, op, number):
             if op.name in FIRST:
@@ -124,6 +122,14 @@ def written_into(value: ir.Value) -> ir.Value:
             return value
         value = begun
     return value
+
+
+def carried_operand(value: ir.Value) -> int | None:
+    """Which operand of what makes a value it is written into; None if into none."""
+    if isinstance(value.owner, ir.Block) or value.owner.name not in WRITES:
+        return None
+    op = value.owner.operation
+    return FIRST[op.name] + list(op.results).index(value) if op.name in FIRST else 1
 
 
 def copied(value: ir.Value, before: ir.Operation) -> ir.Value:

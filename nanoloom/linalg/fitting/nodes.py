@@ -156,7 +156,9 @@ def scatter_nd(node: Node) -> None:
         raise node.invalid(
             f"its indices are {list(indices.shape)}, its input is {list(x.shape)}"
         )
-    require_shape(node, 2, [*indices.shape[:-1], *x.shape[indices.shape[-1] :]])
+    axes = node.ints("axes", range(indices.shape[-1]))
+    rest = [n for d, n in enumerate(x.shape) if d not in axes]
+    require_shape(node, 2, [*indices.shape[:-1], *rest])
 
 
 def losses(node: Node) -> None:

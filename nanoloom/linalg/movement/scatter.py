@@ -11,14 +11,21 @@ from collections.abc import Callable, Sequence
 
 from nanoloom.ir.mlir import ir, tensor
 from nanoloom.linalg.builder.builder import Builder
+from nanoloom.linalg.builder.checks import Check
 from nanoloom.linalg.builder.generic import from_body, to_body
-from nanoloom.linalg.builder.index_checks import check, check_columns, index_range
-from nanoloom.linalg.builder.indexing import wrapped
+from nanoloom.linalg.builder.index_checks import (
+    check,
+    check_columns,
+    index_range,
+    passes,
+)
+from nanoloom.linalg.builder.indexing import INT64, wrapped
 from nanoloom.linalg.builder.loops import repeat
 from nanoloom.linalg.builder.node import Node
-from nanoloom.linalg.builder.scalar import Scalar
-from nanoloom.linalg.builder.slices import index, read, write
+from nanoloom.linalg.builder.scalar import Scalar, constant, select
+from nanoloom.linalg.builder.slices import drop_dims, index, read, write
 from nanoloom.linalg.builder.tensor import Tensor
+from nanoloom.linalg.builder.tensor_slices import Number
 
 Combine = Callable[[Scalar, Scalar], Scalar]
 Update = Callable[[Tensor, list[ir.Value]], Tensor]
@@ -50,6 +57,20 @@ def nest(
     )[0]
 
 
+def guarded(
+    b: Builder, check: Check | None, extents: Sequence[int], x: Tensor, update: Update
+) -> Tensor:
+    """`nest`, or x as it is where a run finds an index out of range.
+
+    The call fails then, and x may be memory of its caller.
+    """
+    if check is None:
+        return nest(b, extents, x, update)
+    trips = select(passes(b, check), constant(1, INT64), constant(0, INT64)).index()
+    made = repeat(b, trips, [x], lambda _, now: [nest(b, extents, now[0], update)])
+    return made[0]
+
+
 def combined(node: Node) -> Combine:
     name = node.string("reduction", "none")
     if name not in REDUCTIONS:
@@ -77,7 +98,7 @@ def scatter_elements(b: Builder, node: Node) -> Tensor:
     """out[indices[i, j], j] = updates[i, j] for axis 0."""
     x, indices, updates = node.input(0), node.input(1), node.input(2)
     axis, combine = node.int("axis") % x.rank, combined(node)
-    check(b, node, indices, index_range(x.shape[axis]))
+    checked = check(b, node, indices, index_range(x.shape[axis]))
 
     def update(whole: Tensor, i: list[ir.Value]) -> Tensor:
         here = place(b, indices, i, x.shape[axis])
@@ -85,33 +106,40 @@ def scatter_elements(b: Builder, node: Node) -> Tensor:
         new = to_body(tensor.extract(b.value(updates), i), x.dtype)
         return put(b, whole, at, new, combine)
 
-    return nest(b, indices.shape, x, update) if updates.size else x
+    return guarded(b, checked, indices.shape, x, update) if updates.size else x
 
 
 def scatter_nd(b: Builder, node: Node) -> Tensor:
-    """out[*indices[i..., :]] = updates[i...], elements or whole slices."""
+    """out[*indices[i..., :]] = updates[i...], elements or whole slices.
+
+    axes: those that indices are of, where they are not the first ones
+    (graph/scatter_axes.py).
+    """
     x, indices, updates = node.input(0), node.input(1), node.input(2)
     outer, depth = indices.shape[:-1], indices.shape[-1]
-    combine = combined(node)
+    combine, axes = combined(node), node.ints("axes", range(depth))
     columns = b.reshape(indices, (math.prod(outer), depth))
-    check_columns(b, node, columns, [index_range(s) for s in x.shape[:depth]])
-    slice_shape = x.shape[depth:]
-    ones, gone = [1] * depth, list(range(depth))
+    ranges = [index_range(x.shape[d]) for d in axes]
+    checked = check_columns(b, node, columns, ranges)
+    sizes = [1 if d in axes else s for d, s in enumerate(x.shape)]
+    rest = drop_dims(x.shape, axes)
 
     def update(whole: Tensor, i: list[ir.Value]) -> Tensor:
-        at = [place(b, indices, [*i, index(d)], x.shape[d]) for d in range(depth)]
+        at = [place(b, indices, [*i, index(n)], x.shape[d]) for n, d in enumerate(axes)]
+        places: list[Number] = [0] * x.rank
+        for axis, here in zip(axes, at, strict=True):
+            places[axis] = here
         if depth == x.rank:
             new = to_body(tensor.extract(b.value(updates), i), x.dtype)
             return put(b, whole, at, new, combine)
-        rest = [0] * len(slice_shape)
         lead = list(range(len(outer)))
-        new = read(b, updates, [*i, *rest], [*[1] * len(outer), *slice_shape], lead)
-        places, sizes = [*at, *rest], [*ones, *slice_shape]
+        begin, shape = [*i, *[0] * len(rest)], [*[1] * len(outer), *rest]
+        new = read(b, updates, begin, shape, lead)
         if node.string("reduction", "none") != "none":
-            new = b.elementwise(combine, read(b, whole, places, sizes, gone), new)
+            new = b.elementwise(combine, read(b, whole, places, sizes, axes), new)
         return write(b, new, whole, places, sizes)
 
-    return nest(b, outer, x, update) if updates.size else x
+    return guarded(b, checked, outer, x, update) if updates.size else x
 
 
 OPERATORS = {
