@@ -54,10 +54,8 @@ def outline(
     read = zip(values, places, strict=True)
     read_kinds = [home(base(v)).type if part else v.type for v, part in read]
     kinds = [*read_kinds, *numbers.kinds(), *made_kinds]
-    module = ir.Module.create(ir.Location.unknown())
-    with ir.InsertionPoint(module.body):
-        kernel = func.FuncOp("kernel", ir.FunctionType.get(kinds, made_kinds))
-        entry = kernel.add_entry_block()
+    module, entry = empty_kernel(kinds, made_kinds)
+    kernel = module.body.operations[0]
     kernel.attributes["arg_attrs"] = argument_attributes(known, len(results))
     with ir.InsertionPoint(entry), ir.Location.unknown():
         given = zip(values, entry.arguments, places, strict=False)
@@ -81,6 +79,16 @@ def outline(
         )
     coalesce_loops(module, every=flat, tiles=tiles)
     return module
+
+
+def empty_kernel(
+    kinds: list[ir.Type], made: list[ir.Type]
+) -> tuple[ir.Module, ir.Block]:
+    """A module with a function of these types, and its block."""
+    module = ir.Module.create(ir.Location.unknown())
+    with ir.InsertionPoint(module.body):
+        kernel = func.FuncOp("kernel", ir.FunctionType.get(kinds, made))
+        return module, kernel.add_entry_block()
 
 
 def pass_results(

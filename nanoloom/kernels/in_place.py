@@ -56,9 +56,14 @@ class Reads:
 
 
 def plan_reuse(
-    block: ir.Block, groups: list[Group], lowered: LinalgModule, pairs: Pairs
+    block: ir.Block, groups: list[Group], lowered: LinalgModule, pairs: Pairs | None
 ) -> Reuse:
-    """Find the updates; groups get copies to outputs that cannot be made in place."""
+    """Find the updates; groups get copies to outputs that cannot be made in place.
+
+    pairs: None for what runs again and again, in which nothing is updated so.
+    """
+    if pairs is None:
+        return Reuse()
     reads, arguments = Reads(groups), list(block.arguments)
     returned = list(block.operations)[-1].operation
     inputs = numbers_of(lowered, pairs)

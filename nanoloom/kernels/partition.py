@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -269,7 +269,10 @@ class Partition:
         arguments = (*draft.inputs, *given, *draft.results)
         return Call(kernel, arguments, draft.layer, nodes=draft.nodes)
 
-    def program(self) -> Program:
+    def program(self, groups: Iterable[Group]) -> Program:
+        """Of these groups, which run in this order."""
+        for group in groups:
+            self.draft(group)
         calls = self.calls()
         read_later = {word.buffer for word in self.checks}
         offsets, total = plan_memory(

@@ -35,7 +35,7 @@ from nanoloom.fusion.slices import first_slices, shapes_before_slices
 from nanoloom.graph.shared_decisions import SharedDecisions
 from nanoloom.ir.linalg_query import Op, base, is_contraction
 from nanoloom.ir.mlir import ir, run_pipeline, tensor
-from nanoloom.kernels.in_place import Pairs, Reuse, plan_reuse
+from nanoloom.kernels.in_place import Pairs, plan_reuse
 from nanoloom.kernels.partition import Partition
 from nanoloom.kernels.program import Program
 from nanoloom.kernels.repeats.calls import is_state, separate_repeats
@@ -98,15 +98,11 @@ def partition(
     weights = list(block.arguments)[len(lowered.inputs) :]
     groups = joined(block, weights, target, in_rows=in_rows)
     said_apart(groups)
-    reuse = Reuse()
-    if in_place is not None:
-        reuse = plan_reuse(block, groups, lowered, in_place)
+    reuse = plan_reuse(block, groups, lowered, in_place)
     cutting = Partition(
         lowered, block, bodies, reuse, joins=not open_images, flat=flat, tiles=known
     )
-    for group in groups:
-        cutting.draft(group)
-    return cutting.program()
+    return cutting.program(groups)
 
 
 def turned_for(lowered: LinalgModule, target: Target | None) -> Stays:

@@ -81,7 +81,7 @@ def place(
 
 
 def begun_in(
-    pairs: Iterable[tuple[int, int]],
+    pairs: Sequence[tuple[int, int]],
     given: Sequence[np.ndarray],
     made: Sequence[np.ndarray],
 ) -> Sequence[np.ndarray]:
@@ -90,8 +90,12 @@ def begun_in(
     pairs: numbers of inputs, and of the outputs that lie in their memory.  What does
     not fit stays, and is found to be so later.
     """
+    if not pairs:
+        return given
     inputs = list(given)
     for number, output in pairs:
+        if number >= len(given) or output >= len(made):
+            break
         old, new = inputs[number], made[output]
         alike = (old.dtype, old.shape) == (new.dtype, new.shape)
         if old is not new and alike and new.flags.writeable:

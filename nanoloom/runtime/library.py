@@ -82,9 +82,8 @@ class Library:
         )
         kinds = [(x.shape, x.element.dtype) for x in self.outputs]
         self._kinds = [(s, d, prod(s) * d.itemsize) for s, d in kinds]
-        self.steps = tuple(
-            program.steps[i].name.decode() for i in range(program.step_count)
-        )
+        numbers = range(program.step_count)
+        self.steps = tuple(program.steps[i].name.decode() for i in numbers)
         self.arena_bytes = int(program.arena_bytes)
         self.parameter_bytes = int(program.parameter_bytes)
         first, kept = program.output_count - program.kept_count, program.kept_count
@@ -197,8 +196,7 @@ class Instance:
             raise Error("the program is closed")
         if arena is not None and arena.member is not self._member:
             raise ValueError("the arena is another program's")
-        if self.library.in_place and (len(inputs), len(outputs)) == self._counts:
-            inputs = begun_in(self.library.in_place, inputs, outputs)
+        inputs = begun_in(self.library.in_place, inputs, outputs)
         used = self._borrow(arena)
         times = None if nanoseconds is None else self._times(nanoseconds)
         status = layout.NO_ARRAYS
