@@ -16,6 +16,7 @@ from itertools import pairwise
 from math import prod
 
 from nanoloom.fusion.read_through_views import is_permutation
+from nanoloom.graph.winograd import TILES
 from nanoloom.ir.linalg_query import (
     Op,
     all_dims,
@@ -26,12 +27,12 @@ from nanoloom.ir.linalg_query import (
     map_dims,
     maps,
 )
+from nanoloom.ir.make_generic import set_loops
 from nanoloom.ir.mlir import ir, operations, sign
 from nanoloom.ir.statement_names import NAME
 
 NUMBER = "tensor.extract"  # of a tensor that keeps its shape
 SLICE = "tensor.extract_slice"
-SHORT = 4  # results along a row of a tile, at most
 OTHERS = {"arith.constant", "func.return", "tensor.empty", NUMBER, SLICE}
 Pair = tuple[ir.Value, int]  # a tensor, and the first of two of its dimensions
 
@@ -84,7 +85,7 @@ def transposes_tiles(op: Op) -> bool:
         return False
     last = len(iterators(op)) - 1
     beside = (last - 1, last) in pairwise(map_dims(maps(op)[0]))
-    return beside and extents(op)[last] <= SHORT
+    return beside and extents(op)[last] <= max(TILES)
 
 
 @dataclass(frozen=True)
@@ -222,20 +223,17 @@ def axes_of(walk: Walk, pairs: set[Pair]) -> set[int]:
 
 def renumber(op: Op, gone: set[int], pairs: set[Pair]) -> None:
     """An operation's maps without these axes."""
-    kinds = op.operation.attributes["iterator_types"]
-    left = [d for d in range(len(kinds)) if d not in gone]  # type: ignore[arg-type]
+    count = len(iterators(op))
+    left = [d for d in range(count) if d not in gone]
     numbers = {d: left.index(d) for d in left}
-    new = [ir.AffineDimExpr.get(numbers.get(d, 0)) for d in range(len(kinds))]  # type: ignore[arg-type]
-    made: list[ir.Attribute] = []
+    new = [ir.AffineDimExpr.get(numbers.get(d, 0)) for d in range(count)]
+    made: list[ir.AffineMap] = []
     for value, indexing in zip(op.operation.operands, maps(op), strict=True):
         skipped = {place + 1 for v, place in pairs if v == value}
         kept = [e for i, e in enumerate(indexing.results) if i not in skipped]
         results = [e.compose(ir.AffineMap.get(len(left), 0, new)) for e in kept]
-        made.append(ir.AffineMapAttr.get(ir.AffineMap.get(len(left), 0, results)))
-    op.operation.attributes["indexing_maps"] = ir.ArrayAttr.get(made)
-    op.operation.attributes["iterator_types"] = ir.ArrayAttr.get(
-        [kinds[d] for d in left]  # type: ignore[index]
-    )
+        made.append(ir.AffineMap.get(len(left), 0, results))
+    set_loops(op, made, left)
 
 
 def flat(kind: ir.RankedTensorType, places: list[int]) -> ir.RankedTensorType:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nanoloom.fusion.constants_to_arguments import Arguments
 from nanoloom.fusion.insert_in_place import Insertion, chain_of, origin_of
-from nanoloom.ir.linalg_query import Op, is_fill, yielded
+from nanoloom.ir.linalg_query import filled_with, is_fill
 from nanoloom.ir.mlir import arith, func, ir
 from nanoloom.linalg.builder.pointwise import pointwise
 
@@ -29,14 +29,8 @@ def rest_of(
         blocks = [rest for block in blocks for rest in block.without(part)]
     if len(blocks) > 2 * len(shape):  # scattered parts: all of it takes less code
         blocks = [whole_of_it]
-    return (kind, blocks, fill_value(fill.opview)) if blocks else None
-
-
-def fill_value(fill: Op) -> ir.Attribute:
-    """The number that a fill writes."""
-    number = yielded(fill)[0].owner
-    assert not isinstance(number, ir.Block), "a fill yields a constant"
-    return number.attributes["value"]
+    number = filled_with(fill.opview).attributes["value"]
+    return (kind, blocks, number) if blocks else None
 
 
 def filling(

@@ -27,6 +27,7 @@ from nanoloom.ir.linalg_query import (
     outputs,
 )
 from nanoloom.ir.loop_nest import alone
+from nanoloom.ir.make_generic import compose, remade, set_maps
 from nanoloom.ir.mlir import ir, named, operations, tensor
 from nanoloom.linalg.builder.pointwise import itself, pointwise
 from nanoloom.nest.contraction import lanes_along_k
@@ -188,30 +189,11 @@ def transposed_contraction(writer: Op, order: list[int]) -> ir.Value:
     shape = [kind.shape[i] for i in order]
     empty = tensor.empty(shape, kind.element_type)
     identity = ir.AffineMap.get_identity(len(shape))
-    start = rebuilt(fill.opview, [empty], [identity])
+    start = remade(fill.opview, [empty], [identity])
     indexings = maps(writer)
     out = indexings[-1]
     indexings[-1] = ir.AffineMap.get(out.n_dims, 0, [out.results[i] for i in order])
-    return rebuilt(writer, [*inputs(writer), start], indexings)
-
-
-def rebuilt(
-    op: Op, operands: list[ir.Value], indexings: list[ir.AffineMap]
-) -> ir.Value:
-    """A generic with one result again, on other operands and maps."""
-    old = op.operation
-    attributes = {name: old.attributes[name] for name in ("iterator_types",)}
-    attributes["indexing_maps"] = ir.ArrayAttr.get(
-        [ir.AffineMapAttr.get(m) for m in indexings]
-    )
-    attributes["operandSegmentSizes"] = old.attributes["operandSegmentSizes"]
-    made = ir.Operation.create(
-        "linalg.generic", [operands[-1].type], operands, attributes, regions=1
-    )
-    copied = old.clone()
-    copied.regions[0].blocks[0].append_to(made.regions[0])
-    copied.erase()
-    return made.results[0]
+    return remade(writer, [*inputs(writer), start], indexings)
 
 
 def pack_right_operands(module: ir.Module, inputs_count: int) -> None:
@@ -260,14 +242,3 @@ def transposed(source: ir.Value, order: list[int]) -> ir.Value:
         [ir.AffineDimExpr.get(order.index(d)) for d in range(len(order))],
     )
     return pointwise([source], target, itself, [reading])
-
-
-def compose(outer: ir.AffineMap, inner: ir.AffineMap) -> ir.AffineMap:
-    """outer after inner: the source's index for the reader's loop index."""
-    return ir.AffineMap.get(inner.n_dims, 0, [e.compose(inner) for e in outer.results])
-
-
-def set_maps(op: Op, indexings: list[ir.AffineMap]) -> None:
-    op.operation.attributes["indexing_maps"] = ir.ArrayAttr.get(
-        [ir.AffineMapAttr.get(m) for m in indexings]
-    )

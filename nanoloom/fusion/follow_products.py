@@ -26,6 +26,7 @@ from nanoloom.ir.linalg_query import (
     outputs,
 )
 from nanoloom.ir.loop_nest import alone, indices, names_of
+from nanoloom.ir.make_generic import remade
 from nanoloom.ir.mlir import ir, named, tensor
 from nanoloom.ir.statement_names import NAME
 
@@ -265,24 +266,4 @@ def flattened(op: Op, shape: Shape, flat: dict[ir.Value, ir.Value]) -> ir.Value:
         kind = ir.RankedTensorType(op.operation.results[0].type)
         operands.append(tensor.empty(shape.flat, kind.element_type))
         indexings.append(ir.AffineMap.get_identity(rank))
-        return with_body(op, operands, indexings)
-
-
-def with_body(
-    op: Op, operands: list[ir.Value], indexings: list[ir.AffineMap], reduced: int = 0
-) -> ir.Value:
-    """An operation again, on other operands; the last `reduced` loops reduce."""
-    words = ["parallel"] * (indexings[-1].n_dims - reduced) + ["reduction"] * reduced
-    kinds = [ir.Attribute.parse(f"#linalg.iterator_type<{word}>") for word in words]
-    attributes = {
-        "indexing_maps": ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in indexings]),
-        "iterator_types": ir.ArrayAttr.get(kinds),
-        "operandSegmentSizes": op.operation.attributes["operandSegmentSizes"],
-    }
-    made = ir.Operation.create(
-        "linalg.generic", [operands[-1].type], operands, attributes, regions=1
-    )
-    copied = op.operation.clone()
-    copied.regions[0].blocks[0].append_to(made.regions[0])
-    copied.erase()
-    return made.results[0]
+        return remade(op, operands, indexings, ["parallel"] * rank)

@@ -21,6 +21,7 @@ from nanoloom.ir.linalg_query import (
     maps,
     outputs,
 )
+from nanoloom.ir.make_generic import make_generic
 from nanoloom.ir.mlir import ir, linalg, tensor
 from nanoloom.ir.statement_names import AXES, NAME
 
@@ -39,22 +40,15 @@ def passing(last: Op, values: Sequence[ir.Value]) -> list[ir.Value]:
 
     The generic, whose results nothing reads, is gone.
     """
-    same = ir.AffineMap.get_identity(len(iterators(last)))
+    same = [ir.AffineMap.get_identity(len(iterators(last)))] * len(values)
     read, written = maps(last)[: len(inputs(last))], maps(last)[len(inputs(last)) :]
     kinds = [ir.RankedTensorType(value.type) for value in values]
     with ir.InsertionPoint(last), last.operation.location:
-        made = linalg.GenericOp(
-            [*(r.type for r in last.operation.results), *kinds],
+        made = make_generic(
             [*inputs(last), *values],
             [*outputs(last), *(tensor.empty(k.shape, k.element_type) for k in kinds)],
-            ir.ArrayAttr.get(
-                [
-                    ir.AffineMapAttr.get(m)
-                    for m in (*read, *[same] * len(values), *written)
-                    + (same,) * len(values)
-                ]
-            ),
-            last.operation.attributes["iterator_types"],
+            [*read, *same, *written, *same],
+            iterators(last),
         )
     for word in (NAME, AXES):
         if word in last.operation.attributes:
@@ -69,9 +63,7 @@ def move_body(last: Op, made: Op, before: int, count: int) -> None:
 
     Each of those is yielded as it is.
     """
-    operands = made.operation.operands
-    kinds = [ir.ShapedType(v.type).element_type for v in operands]
-    block = made.operation.regions[0].blocks.append(*kinds)
+    block = body(made)
     arguments = list(block.arguments)
     passed = arguments[before : before + count]
     others = [a for a in arguments[: len(arguments) - count] if a not in passed]

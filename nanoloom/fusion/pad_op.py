@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from nanoloom.fusion.fill_rest import fill_value
 from nanoloom.fusion.group import is_movable
 from nanoloom.fusion.insert_in_place import Insertion, only_user
 from nanoloom.fusion.slices import SLICE, static
@@ -21,6 +20,7 @@ from nanoloom.ir.linalg_query import (
     Op,
     all_dims,
     base,
+    filled_with,
     inputs,
     is_copy,
     is_fill,
@@ -206,7 +206,7 @@ def number_around(insertion: Op) -> ir.Attribute | ir.Value | None:
     if isinstance(owner, ir.Block) or places or not is_dense(insertion):
         return None
     if is_fill(owner.opview):
-        return fill_value(owner.opview)
+        return filled_with(owner.opview).attributes["value"]
     if not is_copy(owner.opview) or all_dims(maps(owner.opview)[0]):
         return None
     return inputs(owner.opview)[0]

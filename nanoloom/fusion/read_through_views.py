@@ -21,7 +21,6 @@ from nanoloom.fusion.follow_products import (
     ends_product,
     joined,
     shape_of,
-    with_body,
 )
 from nanoloom.fusion.group import users
 from nanoloom.fusion.split_loops import Loops, Term, over_axes, stepped
@@ -29,6 +28,7 @@ from nanoloom.ir.linalg_query import (
     Kind,
     Op,
     body,
+    filled_with,
     inputs,
     is_copy,
     is_fill,
@@ -38,9 +38,9 @@ from nanoloom.ir.linalg_query import (
     map_dims,
     maps,
     outputs,
-    yielded,
 )
 from nanoloom.ir.loop_nest import alone, index_of
+from nanoloom.ir.make_generic import compose, remade
 from nanoloom.ir.mlir import arith, ir, named, operations, tensor
 from nanoloom.linalg.builder.pointwise import pointwise
 from nanoloom.nest.fused_consumer import is_transpose
@@ -151,10 +151,7 @@ def replace(op: Op, source: ir.Value, read: list[list[Term]], loops: Loops) -> N
         dims[found[0]] if found else dims[order[0]] for found in loops.parts.values()
     ]
     old = ir.AffineMap.get(len(order), 0, moved)
-    ways = [
-        ir.AffineMap.get(len(order), 0, [e.compose(old) for e in m.results])
-        for m in maps(op)[1:-1]
-    ]
+    ways = [compose(m, old) for m in maps(op)[1:-1]]
     written = [loops.parts[str(d)] for d in map_dims(maps(op)[-1])]
     flat = [name for names in written for name in names]
     sizes = [loops.extents[name] for name in flat]
@@ -175,7 +172,8 @@ def replace(op: Op, source: ir.Value, read: list[list[Term]], loops: Loops) -> N
         ways = [indexing(read), *ways]
         ways += [indexing([[(n, 1)] for n in window])] if window else []
         ways.append(indexing([[(name, 1)] for name in flat]))
-        made = with_body(op, operands, ways, sum(map(loops.is_summed, order)))
+        kinds = ["reduction" if loops.is_summed(n) else "parallel" for n in order]
+        made = remade(op, operands, ways, kinds)
         if window:
             ignore_last(made, len(operands) - 1)
         shown = joined(made, groups)
@@ -188,9 +186,7 @@ def begun(op: Op, sizes: list[int], element: ir.Type) -> ir.Value:
     owner, empty = outputs(op)[0].owner, tensor.empty(sizes, element)
     if isinstance(owner, ir.Block) or not is_fill(owner.opview):
         return empty
-    number = yielded(owner.opview)[0].owner
-    assert not isinstance(number, ir.Block), "a fill yields a constant"
-    value = number.attributes["value"]
+    value = filled_with(owner.opview).attributes["value"]
     return pointwise([], empty, lambda: arith.constant(element, value))
 
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from math import prod
 
-from nanoloom.fusion.fold_copies import set_maps
 from nanoloom.fusion.insert_in_place import reads_in_place
 from nanoloom.ir.linalg_query import Op, are_in_place, maps
+from nanoloom.ir.make_generic import set_maps
 from nanoloom.ir.mlir import ir, named, run_pipeline, tensor
 from nanoloom.ir.regrouped_axes import matched
 from nanoloom.linalg.builder.tensor_slices import sliced

@@ -8,7 +8,7 @@ from functools import cache
 from math import prod
 from typing import TypeAlias
 
-from nanoloom.ir.mlir import ir
+from nanoloom.ir.mlir import ir, made_by
 from nanoloom.nest.reduction import OF_BITS, SUMS_OF_PRODUCTS, WIDENING
 
 Op: TypeAlias = ir.OpView
@@ -111,6 +111,13 @@ def is_fill(op: Op) -> bool:
     return names <= {"arith.constant", "linalg.yield"}
 
 
+def filled_with(fill: Op) -> ir.Operation:
+    """The constant that a fill writes."""
+    number = made_by(yielded(fill)[0])
+    assert number is not None, "a fill yields a constant"
+    return number
+
+
 def is_pad(op: Op) -> bool:
     """A generic that puts a border around a tensor (pad_op.py)."""
     return is_generic(op) and PAD in op.operation.attributes
@@ -181,10 +188,8 @@ def sums_products(op: Op) -> bool:
 
 def multiplied(value: ir.Value) -> ir.Operation | None:
     """What makes a product that is added up; ones that are counted are extended."""
-    counted = widened(value).owner
-    if not isinstance(counted, ir.Block) and counted.name == COUNT:
-        return counted
-    return None if isinstance(value.owner, ir.Block) else value.owner
+    counted = made_by(widened(value), COUNT)
+    return made_by(value) if counted is None else counted
 
 
 def factors_of(product: ir.Operation) -> list[ir.Value]:
@@ -192,16 +197,14 @@ def factors_of(product: ir.Operation) -> list[ir.Value]:
     operands = list(product.operands)
     if product.name != COUNT:
         return operands
-    differing = operands[0].owner
-    known = not isinstance(differing, ir.Block) and differing.name == DIFFERING
-    return list(differing.operands) if known else []  # type: ignore[union-attr] - `known` says so
+    differing = made_by(operands[0], DIFFERING)
+    return [] if differing is None else list(differing.operands)
 
 
 def widened(value: ir.Value) -> ir.Value:
     """The value before an extension to a wider type."""
-    op = value.owner
-    extended = not isinstance(op, ir.Block) and op.name in WIDENING
-    return op.operands[0] if extended else value  # type: ignore[union-attr]
+    op = made_by(value, *WIDENING)
+    return value if op is None else op.operands[0]
 
 
 def base(value: ir.Value) -> ir.Value:

@@ -19,6 +19,7 @@ from nanoloom.ir.linalg_query import (
     bordered,
     dims_of,
     extents,
+    filled_with,
     input_count,
     inputs,
     is_contraction,
@@ -31,7 +32,6 @@ from nanoloom.ir.linalg_query import (
     iterators,
     maps,
     outputs,
-    yielded,
 )
 from nanoloom.ir.mlir import ir
 from nanoloom.ir.semiring import semiring_of
@@ -283,6 +283,4 @@ def start_of(value: ir.Value) -> str:
     owner = value.owner
     if isinstance(owner, ir.Block) or not is_fill(owner.opview):
         return ""
-    number = yielded(owner.opview)[0].owner
-    assert not isinstance(number, ir.Block), "a fill yields a constant"
-    return str(number.attributes["value"])
+    return str(filled_with(owner.opview).attributes["value"])

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from nanoloom.errors import ModelError, Unsupported
+from nanoloom.ir.linalg_query import maps
+from nanoloom.ir.make_generic import set_maps
 from nanoloom.ir.mlir import arith, ir, named, operations, run_pipeline, sign, tensor
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.loops import settle
@@ -167,11 +169,9 @@ def read_number(value: ir.Value, number: ir.Value) -> None:
         op = use.owner.opview
         if op.operation.name != "linalg.generic" or value in outputs(op):
             continue
-        indexings = list(op.operation.attributes["indexing_maps"])  # type: ignore[call-overload]
-        old = indexings[use.operand_number].value
-        none = ir.AffineMap.get(old.n_dims, 0, [])
-        indexings[use.operand_number] = ir.AffineMapAttr.get(none)
-        op.operation.attributes["indexing_maps"] = ir.ArrayAttr.get(indexings)
+        indexings = maps(op)
+        indexings[use.operand_number] = ir.AffineMap.get(indexings[0].n_dims, 0, [])
+        set_maps(op, indexings)
         op.operation.operands[use.operand_number] = number
 
 

@@ -8,6 +8,7 @@ A fill right in front of what adds to it would write a buffer only to be read ag
 from __future__ import annotations
 
 from nanoloom.ir.linalg_query import (
+    filled_with,
     input_count,
     iterators,
     map_dims,
@@ -43,7 +44,7 @@ def fill_of(op: ir.OpView, output: int) -> ir.OpView | None:
 
 def number_of(fill: ir.OpView) -> ir.Value:
     """What a fill writes, made again here."""
-    return yielded(fill)[0].owner.clone().results[0]  # type: ignore[union-attr]
+    return filled_with(fill).clone().results[0]
 
 
 def is_fill(op: ir.OpView) -> bool:

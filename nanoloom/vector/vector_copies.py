@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from nanoloom.ir.make_generic import element_type
 from nanoloom.ir.mlir import ir, named
-from nanoloom.linalg.builder.pointwise import element_type, itself, pointwise
+from nanoloom.linalg.builder.pointwise import itself, pointwise
 from nanoloom.nest.extent import ONE, Lanes
 from nanoloom.vector.vectorize import require_lanes, vector_words
 

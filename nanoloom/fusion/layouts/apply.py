@@ -30,6 +30,7 @@ from nanoloom.ir.linalg_query import (
     map_dims,
     maps,
 )
+from nanoloom.ir.make_generic import set_loops
 from nanoloom.ir.mlir import ir
 
 
@@ -183,13 +184,7 @@ class LaidOut:
         for number, value in enumerate(like):
             if is_tensor(value):
                 self.take(op, number, value)
-        kinds = op.operation.attributes["iterator_types"]
-        op.operation.attributes["indexing_maps"] = ir.ArrayAttr.get(
-            [ir.AffineMapAttr.get(each) for each in indexings]
-        )
-        op.operation.attributes["iterator_types"] = ir.ArrayAttr.get(
-            [kinds[a] for a, _ in axes]  # type: ignore[index] - MLIR's stubs know no kinds of attributes
-        )
+        set_loops(op, indexings, [a for a, _ in axes])
         self.give(op)
 
     def axes(self, op: Op, result: ir.Value) -> list[Place]:

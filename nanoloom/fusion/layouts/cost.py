@@ -29,16 +29,18 @@ from nanoloom.ir.mlir import ir
 from nanoloom.target.facts import Target
 from nanoloom.target.masked_access import reads_rows_in_part
 
-COLUMNS_OF_PIXELS = 1.12  # pixels as vectors
 PACKED = 0.5  # cycles for a number of the image, which is packed at each call then
-PARTS_APART = 1.12  # a pixel's channels lie an image apart, without windows
+# Of a product with channels first: its vectors are pixels, or what it reads of a pixel
+# lies an image apart, without windows.
+IMAGES_APART = 1.12
 # And in a page of their own each: cycles for a number of the image, at every panel of
 # columns.  More pages are read in turns than a core translates at once.
 PAGES_APART, PANEL = 1.2, 4
 FEW = 4  # channels of an image that are read at once, for all taps
 TRANSLATED = 96  # channels, in a page each: more take longer
-PLANES = 1.05  # vectors of pixels: what costs the same keeps channels last
-BLOCKS = 1.05  # of channels: a register tile goes over two axes of them
+# Of vectors of pixels, and of blocks of channels, where a register tile goes over two
+# axes of them: what costs the same keeps channels last, and whole.
+NOT_LAST = 1.05
 TURNED = 1.2  # cycles for an element that is written in another order
 # Of a product whose image has channels first: cycles for a number at every panel of
 # columns.  It lies in a line of its own, beside few others that the tile wants.  Lines
@@ -125,21 +127,21 @@ def cycles(
     shape = shape_of(made.op.operation.results[0])
     features, pixels = shape[-1], prod(shape[:-1])
     if in_planes and read == written == FIRST:
-        return PLANES * multiply_adds(made, shape[-2], target)
+        return NOT_LAST * multiply_adds(made, shape[-2], target)
     if made.is_depthwise and FIRST in (read, written):
         return float("inf")
     if written == FIRST and (read != FIRST or made.is_window):
         return float("inf")
     columns, factor, packed = features, 1.0, 0.0
     if written == FIRST:
-        columns, factor = pixels, COLUMNS_OF_PIXELS
+        columns, factor = pixels, IMAGES_APART
         packed = PACKED * prod(shape_of(made.image))
     elif read == FIRST and not made.is_window:
         packed = split_axes(made, target)
     elif read == FIRST and shape_of(made.image)[-1] > FEW:
         packed = cycles_apart(made, target)
     if read.block or written.block:
-        factor *= BLOCKS
+        factor *= NOT_LAST
     return factor * multiply_adds(made, columns, target) + packed
 
 
@@ -153,7 +155,7 @@ def multiply_adds(made: Product, columns: int, target: Target) -> float:
 def split_axes(made: Product, target: Target) -> float:
     """Cycles that a product takes longer whose image has channels first."""
     features = shape_of(made.op.operation.results[0])[-1]
-    longer = (PARTS_APART - 1) * multiply_adds(made, features, target)
+    longer = (IMAGES_APART - 1) * multiply_adds(made, features, target)
     *pixels, channels = shape_of(made.image)
     if 4 * prod(pixels) < target.caches.page:
         return longer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nanoloom.fusion.group import MOVABLE
-from nanoloom.ir.linalg_query import base, yielded
+from nanoloom.ir.linalg_query import base, filled_with
 from nanoloom.ir.mlir import arith, ir, tensor
 from nanoloom.linalg.builder.pointwise import pointwise
 
@@ -16,9 +16,7 @@ def again(value: ir.Value, kind: ir.RankedTensorType) -> ir.Value:
     made = tensor.empty(list(kind.shape), kind.element_type)
     if isinstance(source, ir.Block) or source.name in MOVABLE:
         return made
-    number = yielded(source.opview)[0].owner
-    assert not isinstance(number, ir.Block), "a fill yields a constant"
-    element = number.attributes["value"]
+    element = filled_with(source.opview).attributes["value"]
     return pointwise([], made, lambda: arith.constant(kind.element_type, element))
 
 

@@ -14,9 +14,9 @@ from math import prod
 
 from nanoloom.ir.linalg_query import Op, extents, inputs, iterators, map_dims, maps
 from nanoloom.ir.loop_nest import indices
+from nanoloom.ir.make_generic import make_generic
 from nanoloom.ir.mlir import ir, linalg, tensor
 from nanoloom.kernels.retype.retyped import Retyped
-from nanoloom.linalg.builder.pointwise import element_type
 from nanoloom.nest.index import Index
 from nanoloom.weights.derivations import Reshaped, Transposed
 from nanoloom.weights.weight import Weight
@@ -85,21 +85,13 @@ def in_rows(found: RowsOfTaps, narrow: Retyped) -> Op:
     with ir.InsertionPoint(op), op.operation.location:
         operands = [flat_rows(inputs(op)[0]), narrow.parameter(weight)]
         before = op.operation.operands[2]
-        made = linalg.GenericOp(
-            [before.type],
-            operands,
-            [before],
-            ir.ArrayAttr.get(
-                [ir.AffineMapAttr.get(ir.AffineMap.get(count, 0, w)) for w in ways]
-            ),
-            ir.ArrayAttr.get(list(op.operation.attributes["iterator_types"])[:count]),
-        )
-    # The body is made anew with the numbers' type (Retyped.sum_of).
-    kinds = [element_type(v.type) for v in (*operands, before)]
-    block = made.regions[0].blocks.append(*kinds)
-    with ir.InsertionPoint(block), op.operation.location:
-        linalg.YieldOp([block.arguments[2]])
-    op.operation.results[0].replace_all_uses_with(made.results[0])
+        indexings = [ir.AffineMap.get(count, 0, way) for way in ways]
+        made = make_generic(operands, [before], indexings, iterators(op)[:count])
+        # The body is made anew with the numbers' type (Retyped.sum_of).
+        block = made.operation.regions[0].blocks[0]
+        with ir.InsertionPoint(block):
+            linalg.YieldOp([block.arguments[2]])
+    op.operation.results[0].replace_all_uses_with(made.operation.results[0])
     op.operation.erase()
     return made
 

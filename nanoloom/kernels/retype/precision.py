@@ -16,11 +16,11 @@ from dataclasses import replace
 
 from nanoloom.ir.contraction import is_product
 from nanoloom.ir.linalg_query import Op, extents, iterators
+from nanoloom.ir.make_generic import element_type
 from nanoloom.ir.mlir import arith, ir, named
 from nanoloom.kernels.retype.merge_taps import in_rows, rows_of_taps
 from nanoloom.kernels.retype.retyped import Retyped
 from nanoloom.kernels.retype.round_once import round_once
-from nanoloom.linalg.builder.pointwise import element_type
 from nanoloom.linalg.builder.scalar import BFLOAT16
 from nanoloom.linalg.stage import LinalgModule
 

@@ -10,12 +10,15 @@ from nanoloom.ir.linalg_query import (
     Kind,
     Op,
     body,
+    filled_with,
     inputs,
     is_fill,
     is_generic,
+    iterators,
     kind,
-    yielded,
+    maps,
 )
+from nanoloom.ir.make_generic import make_generic
 from nanoloom.ir.mlir import arith, ir, linalg, tensor
 from nanoloom.kernels.retype.parameters import Parameters
 from nanoloom.linalg.builder.pointwise import pointwise
@@ -49,19 +52,11 @@ class Retyped(Parameters):
         """
         operands = list(op.operation.operands)
         given = [self.value(v) for v in operands[:2]]
-        made = linalg.GenericOp(
-            [operands[2].type],
-            given,
-            [operands[2]],
-            op.operation.attributes["indexing_maps"],
-            op.operation.attributes["iterator_types"],
-            ip=ir.InsertionPoint(op),
-            loc=op.operation.location,
-        )
-        result = ir.RankedTensorType(operands[2].type).element_type
-        block = made.regions[0].blocks.append(self.element, self.element, result)
-        with ir.InsertionPoint(block), op.operation.location:
-            linalg.YieldOp([add_up(*block.arguments)])
+        with ir.InsertionPoint(op), op.operation.location:
+            made = make_generic(given, operands[2:], maps(op), iterators(op)).operation
+            block = made.regions[0].blocks[0]
+            with ir.InsertionPoint(block):
+                linalg.YieldOp([add_up(*block.arguments)])
         op.operation.results[0].replace_all_uses_with(made.results[0])
         op.operation.erase()
 
@@ -118,11 +113,13 @@ class Retyped(Parameters):
 
     def fill(self, owner: ir.Operation) -> ir.Value:
         """The same constant everywhere."""
-        (number,) = yielded(owner.opview)
+        number = filled_with(owner.opview)
         with ir.InsertionPoint.after(owner), owner.location:
             kind = ir.RankedTensorType(owner.results[0].type)
             target = tensor.empty(kind.shape, self.element)
-            return pointwise([], target, lambda: self.converted(copy_of(number)))
+            return pointwise(
+                [], target, lambda: self.converted(number.clone().results[0])
+            )
 
     def collapsed(self, owner: ir.Operation) -> ir.Value:
         """The same numbers with fewer dimensions."""
@@ -176,8 +173,5 @@ def is_maximum(op: Op) -> bool:
     return alone and first.name == "arith.maximumf" and before in first.operands
 
 
-def copy_of(number: ir.Value) -> ir.Value:
-    """A constant once more, where the insertion point is."""
-    owner = number.owner
-    assert not isinstance(owner, ir.Block), "a fill has a constant"
-    return owner.clone().results[0]
+def copied(constant: ir.Operation) -> ir.Value:
+    return constant.clone().results[0]

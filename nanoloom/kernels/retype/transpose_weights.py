@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nanoloom.fusion.fold_copies import set_maps
 from nanoloom.ir.contraction import analyse
 from nanoloom.ir.linalg_query import Op, inputs, map_dims, maps
+from nanoloom.ir.make_generic import element_type, set_maps
 from nanoloom.ir.mlir import ir
 from nanoloom.kernels.retype.parameters import Parameters
 from nanoloom.kernels.retype.precision import elements, products
-from nanoloom.linalg.builder.pointwise import element_type
 from nanoloom.linalg.stage import LinalgModule
 from nanoloom.weights.derivations import Transposed
 

@@ -16,10 +16,10 @@ from math import prod
 import numpy as np
 
 from nanoloom.ir.linalg_query import Op, all_dims, extents, maps
+from nanoloom.ir.make_generic import element_type
 from nanoloom.ir.mlir import arith, ir
 from nanoloom.kernels.retype.precision import products
 from nanoloom.kernels.retype.retyped import Retyped
-from nanoloom.linalg.builder.pointwise import element_type
 from nanoloom.linalg.stage import LinalgModule
 
 F32 = 32  # bits

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from nanoloom.ir.make_generic import make_generic
 from nanoloom.ir.mlir import arith, ir, linalg, tensor
 from nanoloom.linalg.builder.checks import Checks
 from nanoloom.linalg.builder.scalar import (
@@ -99,17 +100,10 @@ class Generics:
             return [x for x, _ in outputs]
         ins = [self.value(x) for x, _ in inputs]
         outs = [self.value(x) for x, _ in outputs]
-        op = linalg.GenericOp(
-            [out.type for out in outs],
-            ins,
-            outs,
-            ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for _, m in (*inputs, *outputs)]),
-            ir.ArrayAttr.get(
-                [ir.Attribute.parse(f"#linalg.iterator_type<{i}>") for i in iterators]
-            ),
-        )
+        ways = [m for _, m in (*inputs, *outputs)]
+        op = make_generic(ins, outs, ways, iterators).operation
         tensors = [x for x, _ in (*inputs, *outputs)]
-        block = op.regions[0].blocks.append(*[storage_type(x.dtype) for x in tensors])
+        block = op.regions[0].blocks[0]
         with ir.InsertionPoint(block):
             arguments = [
                 to_body(argument, x.dtype)

@@ -5,7 +5,9 @@
         p = f(a), row by row: of attention, a softmax
         y = p v by register tiles
 
-Nothing but the block's rows of `a` is kept, so that they never reach memory.
+Nothing but the block's rows of `a` is kept, so that they never reach memory.  With
+vectors as wide as the machine's, whatever it has, the tiles are words of loops:
+nanokernels know how wide theirs are.
 """
 
 from __future__ import annotations
@@ -37,23 +39,35 @@ from nanoloom.schedule.language import (
     Schedule,
     Tile,
 )
-from nanoloom.schedule.library.candidates import WEIGHED, schedule_of, with_candidates
+from nanoloom.schedule.library import semiring
+from nanoloom.schedule.library.candidates import WEIGHED, with_candidates
 from nanoloom.schedule.library.contraction import tiles_cost
 from nanoloom.schedule.library.family import family_of, step_cost
+from nanoloom.schedule.library.finish_at_tile import points
 from nanoloom.schedule.library.nanokernels import (
     Operands,
     is_interleaved,
     nanokernel_of,
 )
-from nanoloom.schedule.library.scalable_product_chain import any_width, suits_any_width
 from nanoloom.schedule.library.small_m import lanes_and_tile
-from nanoloom.schedule.library.vectors import vectors
+from nanoloom.schedule.library.tile_width import group_of, tile_cost
+from nanoloom.schedule.library.vectors import is_scalable, lanes_of, vectors
 from nanoloom.schedule.predicted_cost import predicted
-from nanoloom.target.facts import Target
+from nanoloom.target.facts import ADDRESSES, Target
 
-Plan = tuple[Nanokernel | None, float]  # and what is predicted of its tile
+
+@dataclass(frozen=True)
+class AnyWidth:
+    """A register tile of vectors as wide as the machine's."""
+
+    rows: int
+    vectors: int
+    lanes: Lanes
+
+
+Plan = tuple[Nanokernel | AnyWidth | None, float]  # and what is predicted of its tile
 # No nanokernel: the first product's operands lie along the sum (library/small_m.py).
-DOTS: list[Plan] = [(None, 0.0)]
+DOTS: list[tuple[Nanokernel | None, float]] = [(None, 0.0)]
 DOT_COLUMNS = 64  # whose results what follows takes from the first-level cache
 
 
@@ -69,15 +83,17 @@ def product_chain(
     twice = 2 if is_interleaved else 1
     rows = twice * CHAIN_BYTES // (keys * bits("f32") // bits("u8"))
     rows = max(1, min(twice * BLOCK_ROWS // 2, rows, m))
+    block, pairs = Block(nest, chain, last, rows, target), list[tuple[Plan, Plan]]()
     if suits_any_width(chain, target):
-        return schedule_of(nest, target, any_width(nest, chain, last, rows, target))
-    block = Block(nest, chain, last, rows, target)
-    one, *ones = (
-        plans_of(nest, inner, first, rows, target) if inner.contiguous else DOTS
-    )
-    other, *others = plans_of(nest, outer, root, rows, target)
-    pairs = [(one, other), *((x, other) for x in ones), *((one, x) for x in others)]
-    best = block.with_tiles(one, other)
+        wide = ((first, inner), (root, outer))
+        one, other = (any_width(*each, rows, target) for each in wide)
+        pairs = [(one, other)]
+    else:
+        tiles = plans_of(nest, inner, first, rows, target) if inner.contiguous else DOTS
+        one, *ones = tiles
+        other, *others = plans_of(nest, outer, root, rows, target)
+        pairs = [(one, other), *((x, other) for x in ones), *((one, x) for x in others)]
+    best = block.with_tiles(*pairs[0])
     return with_candidates(
         (best.directives, best.reason),
         lambda: [block.with_tiles(*pair) for pair in pairs],
@@ -110,19 +126,51 @@ class Block:
         )
         keys = outer.extents[outer.reduced[0]]
         plans = {first.name: one, root.name: other}
-        tiles = [f"{x.rows} x {x.vectors}" for x, _ in plans.values() if x is not None]
         reason = (
             f"{self.rows} rows of {keys} scores at a time, tiles of "
-            f"{' and '.join(tiles)} vectors"
+            f"{told([x for x, _ in plans.values()])}"
         )
-        costs = {name: cost for name, (x, cost) in plans.items() if x is not None}
+        costs = {n: cost for n, (x, cost) in plans.items() if isinstance(x, Nanokernel)}
         made = Schedule(directives).apply(nest)
         return Candidate(directives, reason, predicted(made, target, costs))
 
 
+def told(tiles: Sequence[Nanokernel | AnyWidth | None]) -> str:
+    """Rows and vectors of some tiles, or the lanes of these."""
+    wide = [f"{x.rows} x {x.lanes} lanes" for x in tiles if isinstance(x, AnyWidth)]
+    known = [f"{x.rows} x {x.vectors}" for x in tiles if isinstance(x, Nanokernel)]
+    return " and ".join(wide) or f"{' and '.join(known)} vectors"
+
+
+def suits_any_width(chain: ProductChain, target: Target) -> bool:
+    """Whether both products can have vectors of any width along their columns."""
+    if target.vector.vscale_max == 1:
+        return False
+    return all(
+        is_scalable(stage, shape.column, target)
+        and {x.element for x in (*stage.reads, *stage.writes)} in ({"f32"}, {"f64"})
+        for stage, shape in ((chain.first, chain.inner), (chain.last, chain.outer))
+    )
+
+
+def any_width(stage: Statement, shape: Contraction, rows: int, target: Target) -> Plan:
+    """The cheapest register tile of one of the products."""
+    count, step = lanes_of(stage, target), semiring.step_cost(stage, target)
+    columns, unit = shape.extents[shape.column], target.vector
+    most = min(rows, prod(shape.extents[d] for d in shape.rows))
+    cost, found, many = min(
+        (round(tile_cost(r, v, columns, count, unit, step), 3), r, v)
+        for r, v in register_tile.candidates(unit.registers, step)
+        if r <= min(most, ADDRESSES // 2)
+    )
+    group = group_of(many, target)
+    lanes = Lanes(count * group, scalable=True)
+    return AnyWidth(found, many // group, lanes), cost
+
+
 def plans_of(
     nest: LoopNest, shape: Contraction, stage: Statement, rows: int, target: Target
-) -> list[Plan]:
+) -> list[tuple[Nanokernel | None, float]]:
     """The nanokernels of one of the products; its right operand is an activation."""
     if not shape.contiguous:
         return DOTS
@@ -156,11 +204,17 @@ def plans_of(
 def products(
     shape: Contraction,
     stages: Sequence[Statement],
-    plan: Nanokernel | None,
+    plan: Nanokernel | AnyWidth | None,
     target: Target,
 ) -> tuple[Directive, ...]:
     """Register tiles of stages[0], with what follows it up to stages[-1]."""
     product, last = stages[0], stages[-1]
+    if isinstance(plan, AnyWidth):
+        names = [axis.name for axis in product.axes if not axis.is_reduction]
+        long = [d for d in shape.rows if shape.extents[d] > 1]
+        jam = {names.index(product.names[d]): plan.rows for d in long[-1:]}
+        column = names.index(product.names[shape.column])
+        return points(product, plan.lanes, {**jam, column: plan.vectors})
     # Each is read by the one fused before it.
     fused = tuple(stage.name for stage in reversed(stages[:-1]))
     if plan is None:

@@ -16,9 +16,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from nanoloom.ir.access import as_index, index
-from nanoloom.ir.linalg_query import Op, body, inputs, map_dims, maps
+from nanoloom.ir.linalg_query import Op, body, inputs, iterators, map_dims, maps
 from nanoloom.ir.loop_nest import STAGE, names_of
-from nanoloom.ir.mlir import arith, ir, linalg, made_by, tensor
+from nanoloom.ir.make_generic import copy_body, make_generic
+from nanoloom.ir.mlir import arith, ir, made_by, tensor
 from nanoloom.linalg.builder.tensor_slices import sliced
 from nanoloom.nest.contraction import Contraction
 from nanoloom.nest.extent import Lanes
@@ -87,14 +88,35 @@ def use_panels(op: Op, shape: Contraction, plan: Nanokernel, row: int | None) ->
     number = ir.AffineMap.get(out.n_dims, 0, [])
     indexings = [left, other, *[number] * len(beside), out]
     given = [inputs(op)[shape.left], right, *beside]
-    made = marked(op, given, sums, indexings, marks)
+    made = marked(op, shape, [*given, sums], indexings, marks)
     if plan.packed:
         made.operation.attributes[LOOP] = ir.StringAttr.get(loop)
     if fresh:
         made.operation.attributes[FRESH] = ir.UnitAttr.get()
-    copy_body(op, made, shape, [x.type for x in beside])
-    # The old operation goes with the next clean-up: handles of the script hold it.
-    op.operation.results[0].replace_all_uses_with(made.results[0])
+
+
+def marked(
+    op: Op,
+    shape: Contraction,
+    operands: list[ir.Value],
+    indexings: list[ir.AffineMap],
+    marks: Mapping[str, int],
+) -> Op:
+    """A generic in place of a contraction, with its arithmetic.
+
+    operands: the left one first, the sums last.  The contraction goes with the next
+    clean-up: handles of the script hold it.
+    """
+    i64 = ir.IntegerType.get_signless(64)
+    words = {name: ir.IntegerAttr.get(i64, value) for name, value in marks.items()}
+    made = make_generic(operands[:-1], operands[-1:], indexings, iterators(op), words)
+    old = (body(op).arguments[n] for n in (shape.left, shape.right, 2))
+    left, right, *_, sums = body(made).arguments
+    with ir.InsertionPoint(body(made)):
+        known = dict(zip(old, (left, right, sums), strict=True))
+        copy_body(body(op).operations, known)
+    op.operation.results[0].replace_all_uses_with(made.operation.results[0])
+    return made
 
 
 def high_of(op: Op, shape: Contraction) -> int:
@@ -107,27 +129,6 @@ def own_loop(op: Op, row: int | None) -> str:
     """What a script calls the loop over rows, "" for none: the nanokernel makes it."""
     stage = op.operation.attributes[STAGE].value  # type: ignore[attr-defined]
     return "" if row is None else f"{stage}.{names_of(op)[row]}"
-
-
-def marked(
-    op: Op,
-    given: list[ir.Value],
-    sums: ir.Value,
-    indexings: list[ir.AffineMap],
-    marks: Mapping[str, int],
-) -> linalg.GenericOp:
-    """The generic in place of a contraction, its body still empty."""
-    made = linalg.GenericOp(
-        [sums.type],
-        given,
-        [sums],
-        ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in indexings]),
-        op.operation.attributes["iterator_types"],
-    )
-    i64 = ir.IntegerType.get_signless(64)
-    for name, value in marks.items():
-        made.operation.attributes[name] = ir.IntegerAttr.get(i64, value)
-    return made
 
 
 def starts_at_zero(sums: ir.Value) -> bool:
@@ -185,24 +186,3 @@ def panel_map(count: int, shape: Contraction, group: int) -> ir.AffineMap:
     step = ir.AffineExpr.get_floor_div(k, group)
     place = n * group + ir.AffineExpr.get_mod(k, group)
     return ir.AffineMap.get(count, 0, [*zero, *outer, step, place])
-
-
-def copy_body(
-    op: Op, made: linalg.GenericOp, shape: Contraction, beside: list[ir.Type]
-) -> None:
-    """The contraction's own arithmetic, the left operand first.
-
-    beside: types of what stands behind the right one.
-    """
-    old = list(body(op).arguments)
-    left, right, sums = old[shape.left], old[shape.right], old[2]
-    types = [left.type, right.type, *beside, sums.type]
-    given = list(made.regions[0].blocks.append(*types).arguments)
-    block = made.regions[0].blocks[0]
-    known = dict(zip((left, right, sums), (*given[:2], given[-1]), strict=True))
-    with ir.InsertionPoint(block):
-        for inner in body(op).operations:
-            copied = inner.operation.clone()
-            for number, operand in enumerate(inner.operation.operands):
-                copied.operands[number] = known[operand]
-            known.update(zip(inner.operation.results, copied.results, strict=True))

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nanoloom.errors import Error
+from nanoloom.ir.make_generic import element_type
 from nanoloom.ir.mlir import arith, ir, tensor
-from nanoloom.linalg.builder.pointwise import element_type, pointwise
+from nanoloom.linalg.builder.pointwise import pointwise
 from nanoloom.linalg.builder.tensor_slices import extents_of, sliced
 from nanoloom.nest.extent import Lanes
 from nanoloom.target.instructions.instruction import LANE

@@ -17,7 +17,6 @@ from nanoloom.nest.contraction import Contraction
 from nanoloom.schedule.language import Nanokernel
 from nanoloom.vector.addresses import address, distance
 from nanoloom.vector.nanokernel.amx.panels import (
-    copy_body,
     in_own_room,
     marked,
     panel_map,
@@ -76,11 +75,8 @@ def use_outer_products(
         sums = in_own_room(sums, out, known, plan.lanes)
     marks = {MARK: -1 if row is None else row, COLUMN: shape.column,
              DEPTH: shape.reduced[0], FRESH: int(fresh)}  # fmt: skip
-    given = [inputs(op)[shape.left], right]
-    made = marked(op, given, sums, [left, other, out], marks)
-    copy_body(op, made, shape, [])
-    # The old operation goes with the next clean-up: handles of the script hold it.
-    op.operation.results[0].replace_all_uses_with(made.results[0])
+    operands = [inputs(op)[shape.left], right, sums]
+    marked(op, shape, operands, [left, other, out], marks)
 
 
 def lower(op: Op, module: ir.Module) -> None:

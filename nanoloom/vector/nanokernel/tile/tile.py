@@ -17,12 +17,12 @@ from nanoloom.ir.access import (
 )
 from nanoloom.ir.linalg_query import (
     Op,
+    filled_with,
     input_count,
     is_fill,
     is_generic,
     map_dims,
     maps,
-    yielded,
 )
 from nanoloom.ir.mlir import arith, ir, made_by, tensor, vector
 from nanoloom.linalg.builder.tensor_slices import bounds_of
@@ -223,7 +223,7 @@ def initial_number(value: ir.Value) -> ir.Value | None:
     owner = made_by(origin(value)[0])
     if owner is None or not is_fill(owner.opview):
         return None
-    return yielded(owner.opview)[0].owner.clone().results[0]  # type: ignore[union-attr] - a constant
+    return filled_with(owner.opview).clone().results[0]
 
 
 def read_vector(
