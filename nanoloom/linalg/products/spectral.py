@@ -4,7 +4,8 @@ A complex signal is [..., 2], a real one [..., 1].  Multiplying by a root is a m
 (real, imaginary), so a transform is one contraction over places and parts.  A length
 with factors is split: transforms of both factors' lengths, and between them products
 with roots ("twiddles"), recursively (Cooley and Tukey).  Real signals are taken as
-complex ones of half the length.
+complex ones of half the length.  In between all real parts stand in front of all
+imaginary ones, so that vectors hold one of the two.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import numpy as np
 from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import (
     PARALLEL,
-    REDUCTION,
     Builder,
     Map,
     computed_as,
@@ -46,7 +46,15 @@ def transform(
 
     x: [a, length, c, 1 or 2].  Result: [a, count, c, parts] in f32 or f64.
     """
-    a, length, c, have = x.shape
+    made = planar(b, b.transpose(x, (0, 3, 1, 2)), sign, count, parts)
+    return b.transpose(made, (0, 2, 3, 1))
+
+
+def planar(
+    b: Builder, x: Tensor, sign: int, count: int | None = None, parts: int = 2
+) -> Tensor:
+    """The same of [a, 1 or 2, length, c]: [a, parts, count, c]."""
+    a, have, length, c = x.shape
     count = length if count is None else count
     wide, inner = computed_as(x.dtype), factor(length)
     real = (have, c, parts) == (1, 1, 2) and length % 2 == 0
@@ -55,48 +63,69 @@ def transform(
     if inner is None or length <= DIRECT:
         products = np.outer(np.arange(length), np.arange(count))
         table = rotations(roots(products, length, sign), wide)[:, :, :have, :parts]
-        made = b.constant(np.ascontiguousarray(table))
-        return b.einsum("ancp,nkpq->akcq", x, made, dtype=wide)
+        made = b.constant(np.ascontiguousarray(table.transpose(2, 0, 3, 1)))
+        return b.einsum("apnc,pnqk->aqkc", x, made, dtype=wide)
     outer = length // inner
     # n = outer * n1 + n2 and k = k1 + inner * k2
-    first = transform(b, b.reshape(x, (a, inner, outer * c, have)), sign)
-    products = np.outer(np.arange(inner), np.arange(outer))
-    twiddles = b.constant(rotations(roots(products, length, sign), wide))
-    apart = b.reshape(first, (a, inner, outer, c, 2))
-    turned = b.einsum("akncp,knpq->akncq", apart, twiddles)
-    second = transform(b, b.reshape(turned, (a * inner, outer, c, 2)), sign)
-    ordered = b.transpose(b.reshape(second, (a, inner, outer, c, 2)), (0, 2, 1, 3, 4))
-    whole = b.reshape(ordered, (a, length, c, 2))
+    first = planar(b, b.reshape(x, (a, have, inner, outer * c)), sign)
+    products = np.repeat(np.outer(np.arange(inner), np.arange(outer)), c, 1)
+    turned = rotated(b, first, rotations(roots(products, length, sign), wide))
+    second = planar(b, b.reshape(turned, (a * inner, 2, outer, c)), sign)
+    apart = b.reshape(second, (a, inner, 2, outer, c))
+    whole = b.reshape(b.transpose(apart, (0, 2, 3, 1, 4)), (a, 2, length, c))
     if (count, parts) == (length, 2):
         return whole
-    return b.slice(whole, (0, 0, 0, 0), (a, count, c, parts))
+    return b.slice(whole, (0, 0, 0, 0), (a, parts, count, c))
+
+
+def rotated(b: Builder, x: Tensor, table: Array) -> Tensor:
+    """x [a, 2, k, m] times matrices [k, m, part in, part out]: [a, k, 2, m]."""
+    a, _, k, m = x.shape
+    d = [ir.AffineDimExpr.get(i) for i in range(4)]  # a, k, part out, m
+    factors = b.constant(np.ascontiguousarray(table.transpose(2, 0, 3, 1)))
+    pairs = [
+        (each, Map.get(4, 0, at))
+        for part in map(ir.AffineConstantExpr.get, range(2))
+        for each, at in ((x, [d[0], part, d[1], d[3]]), (factors, [part, *d[1:]]))
+    ]
+    shape = (a, k, 2, m)
+    return b.generic(
+        pairs,
+        [(Tensor(shape, x.dtype, b.empty(shape, x.dtype)), Map.get_identity(4))],
+        [PARALLEL] * 4,
+        lambda re, u, im, v, _: re * u + im * v,
+    )[0]
 
 
 def of_pairs(b: Builder, x: Tensor, sign: int, count: int) -> Tensor:
-    """The same for real x [a, length, 1, 1], of pairs of numbers as complex ones.
+    """The same for real x [a, 1, length, 1], of pairs of numbers as complex ones.
 
     Z is the transform of x[2 n] + i x[2 n + 1], half as long, and w the root of k:
 
         result[k] = (Z[k] + Z'[-k]) / 2 + w (Z[k] - Z'[-k]) / 2 i      Z': conjugate
     """
-    a, length = x.shape[:2]
+    a, length = x.shape[0], x.shape[2]
     half = length // 2
-    z = b.reshape(transform(b, b.reshape(x, (a, half, 1, 2)), sign), (a, half, 2))
-    around = b.concat([z, b.slice(z, (0, 0, 0), (a, 1, 2))], 1)
-    ahead, back = (b.constant(t, z.dtype) for t in mixing(length, count, sign))
-    d = [ir.AffineDimExpr.get(i) for i in range(4)]  # a, k, part out; part in
-    table = Map.get(4, 0, [d[1], d[3], d[2]])
-    reads = [
-        (around, Map.get(4, 0, [d[0], at, d[3]]))
-        for at in (d[1], ir.AffineConstantExpr.get(half) - d[1])
-    ]
+    pairs = b.transpose(b.reshape(x, (a, half, 2)), (0, 2, 1))
+    z = b.reshape(planar(b, b.reshape(pairs, (a, 2, half, 1)), sign), (a, 2, half))
+    around = b.concat([z, b.slice(z, (0, 0, 0), (a, 2, 1))], 2)
+    mirrored = b.slice(around, (0, 0, half), (a, 2, count), (1, 1, -1))
+    d = [ir.AffineDimExpr.get(i) for i in range(3)]  # a, part out, k
+    reads: list[tuple[Tensor, Map]] = []
+    tables = mixing(length, count, sign)
+    for seen, table in zip((around, mirrored), tables, strict=True):
+        factors = b.constant(np.ascontiguousarray(table.transpose(1, 2, 0)), z.dtype)
+        for part in map(ir.AffineConstantExpr.get, range(2)):
+            reads.append((seen, Map.get(3, 0, [d[0], part, d[2]])))
+            reads.append((factors, Map.get(3, 0, [part, d[1], d[2]])))
+    shape = (a, 2, count)
     made = b.generic(
-        [reads[0], (ahead, table), reads[1], (back, table)],
-        [(b.full((a, count, 2), 0, z.dtype), Map.get(4, 0, d[:3]))],
-        [PARALLEL] * 3 + [REDUCTION],
-        lambda z, u, y, v, sofar: sofar + (z * u + y * v),
+        reads,
+        [(Tensor(shape, z.dtype, b.empty(shape, z.dtype)), Map.get_identity(3))],
+        [PARALLEL] * 3,
+        lambda p, t, q, u, r, v, s, w, _: (p * t + r * v) + (q * u + s * w),
     )[0]
-    return b.reshape(made, (a, count, 1, 2))
+    return b.reshape(made, (a, 2, count, 1))
 
 
 def mixing(length: int, count: int, sign: int) -> tuple[Array, Array]:
