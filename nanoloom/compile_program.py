@@ -13,6 +13,7 @@ from nanoloom.api.program import Program
 from nanoloom.cache import Cache
 from nanoloom.errors import DataDependent, InputError, public
 from nanoloom.frontend.torch.given import is_exported, is_module
+from nanoloom.garbage import seldom_collected
 from nanoloom.model.source import source_of
 from nanoloom.options import CompileOptions, Precision, options_with
 from nanoloom.runtime.threads import thread_count
@@ -117,6 +118,7 @@ def require_plain(
         raise InputError(f"{reason}, and this is a {kind}")
 
 
+@seldom_collected()
 def built(
     options: CompileOptions,
     cache: Cache,

@@ -16,8 +16,8 @@ from nanoloom.binary import executable, link
 from nanoloom.binary.elf import Machine
 from nanoloom.binary.link import Source
 from nanoloom.cache import Cache, key
-from nanoloom.cli.main import COLLECTED
 from nanoloom.frontend.custom_operators import REGISTERED
+from nanoloom.garbage import COLLECTED
 from nanoloom.graph.custom_types import RULES
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.workers import pool

@@ -17,6 +17,7 @@ from tests.sources import ROOT, Source, files, lines, python, relative
 ORDER = (
     "errors",
     "fork_lock",
+    "garbage",
     "lazy_import",
     "file_digest",
     "trusted_files",

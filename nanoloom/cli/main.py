@@ -36,12 +36,8 @@ from nanoloom.cli.failures import (
 )
 from nanoloom.cli.plugins import Verb
 from nanoloom.errors import ModelWarning
+from nanoloom.garbage import COLLECTED
 from nanoloom.lazy_import import load_later
-
-# Objects between two looks for garbage: the modules and the graph stay to the end, and
-# looking through them again and again took a tenth of a compilation's time.
-COLLECTED = 100_000
-
 
 VERBS = (
     Verb("run", run.run, run.EXAMPLE),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,3 +98,16 @@ def release(tensor: ir.TensorProtocol | None) -> None:
     """Give back the memory that reading a mapped weight took (no-op for others)."""
     if isinstance(tensor, MappedTensor):
         tensor.release()
+
+
+def regions_of(tensors: Iterable[MappedTensor]) -> list[Region]:
+    """One region a file, from the first of its tensors to the end of the last."""
+    found: dict[int, list[Region]] = {}
+    for tensor in tensors:
+        found.setdefault(id(tensor.region.buffer), []).append(tensor.region)
+    made: list[Region] = []
+    for parts in found.values():
+        start = min(part.offset for part in parts)
+        end = max(part.offset + part.length for part in parts)
+        made.append(Region(parts[0].buffer, start, end - start))
+    return made

@@ -44,20 +44,16 @@ def require_known(node: ir.Node) -> None:
         given = node.attributes.get(name)
         if given is not None and given.as_string() not in known:
             raise invalid(node, name, repr(given.as_string()), " or ".join(known))
-    for name in FLAGS:
-        given = node.attributes.get(name)
-        if given is not None and given.as_int() not in (0, 1):
+    for name, given in node.attributes.items():
+        if name in FLAGS and given.as_int() not in (0, 1):
             raise invalid(node, name, str(given.as_int()), "0 or 1")
-    for name in AXES:
-        for number in numbers(node.attributes.get(name)):
+        for number in numbers(given) if name in AXES else ():
             if not -MOST <= number < MOST:
                 raise invalid(node, name, str(number), "places of dimensions")
 
 
-def numbers(given: ir.Attr | None) -> Sequence[int]:
+def numbers(given: ir.Attr) -> Sequence[int]:
     """What an attribute holds, one integer or several."""
-    if given is None:
-        return ()
     return (given.as_int(),) if given.type == ir.AttributeType.INT else given.as_ints()
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import onnx_ir
 
 from nanoloom.errors import ModelError, Unsupported, noting
-from nanoloom.frontend.mapped_tensors import MappedTensor
+from nanoloom.frontend.mapped_tensors import Region, regions_of
 from nanoloom.graph.data_dependent.reductions import NEUTRAL
 from nanoloom.graph.derived_constants import weight_of
 from nanoloom.graph.evaluate import mapped_sources
@@ -145,16 +145,14 @@ class Lowering:
 
     def release_all(self) -> None:
         """Give back the pages of every weight file that has been read so far."""
-        for tensor in self.mapped:
-            tensor.release()
+        for region in self.mapped:
+            region.release()
 
     @cached_property
-    def mapped(self) -> list[MappedTensor]:
-        """The constants that are read from files: asked for after each weight."""
+    def mapped(self) -> list[Region]:
+        """Where constants lie in files: asked for after each weight."""
         stored = [v.const_value for v in self.graph.initializers.values()]
-        return list(
-            {id(x): x for made in stored for x in mapped_sources(made)}.values()
-        )
+        return regions_of(x for made in stored for x in mapped_sources(made))
 
     def tensor_of(self, value: onnx_ir.Value | None) -> Tensor | None:
         """What a value of the graph is here: computed before, or a constant."""

@@ -16,6 +16,7 @@ from nanoloom.dynamic.polynomial import Dims
 from nanoloom.dynamic.samples import Samples
 from nanoloom.errors import DataDependent
 from nanoloom.fork_lock import wait_for_compiler
+from nanoloom.garbage import seldom_collected
 from nanoloom.interface.bounds import Bounds
 from nanoloom.model.source import Source
 from nanoloom.options import CompileOptions
@@ -131,6 +132,7 @@ class Binding:
         self._start_workers()
         return self._compiled()
 
+    @seldom_collected()
     def _compiled(self) -> Compiled:
         with self.report.waiting("start"), wait_for_compiler():
             importlib.import_module("nanoloom.compiler")

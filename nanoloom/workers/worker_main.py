@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import IO, cast
 
 from nanoloom.errors import Error, noting
+from nanoloom.garbage import COLLECTED
 from nanoloom.workers.messages import (
     HELLO,
     READY,
@@ -76,6 +77,7 @@ def load() -> None:
 
         compile_kernel.warm_up()
         gc.freeze()  # modules are no garbage: nobody looks for any among them
+        gc.set_threshold(COLLECTED)
     except Exception:  # noqa: BLE001 - no job yet to fail
         return
 

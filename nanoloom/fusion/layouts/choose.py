@@ -8,6 +8,7 @@ layers that is Viterbi's algorithm; residual and dense connections are cycles in
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -37,34 +38,67 @@ def cheapest(
 
     Of equally cheap choices the one that stands first is taken.
     """
-    left, waiting = dict(choices), list(terms)
+    left, waiting = dict(choices), Waiting(terms)
     made: list[tuple[Name, tuple[Name, ...], dict[tuple[Choice, ...], Choice]]] = []
+    beside = {v: waiting.neighbours(v) for v in left}
     while left:
-        beside = {v: neighbours(v, waiting) for v in left}
         chosen = min(left, key=lambda v: len(beside[v]))
-        around = beside[chosen] if len(beside[chosen]) <= MOST else ()
-        own = [t for t in waiting if chosen in t.variables]
+        others = beside[chosen]
+        around = others if len(others) <= MOST else ()
+        own = waiting.of(chosen)
         if not around:
             own = [alone(chosen, left[chosen], t) for t in own]
         table, best = eliminated(chosen, around, left, own)
         made.append((chosen, around, best))
         if around:
-            waiting = [t for t in waiting if chosen not in t.variables]
-            waiting.append(Term(around, table))
+            waiting.replace(chosen, Term(around, table))
         else:
-            taken = best[()]
-            waiting = [restricted(t, chosen, taken) for t in waiting]
+            waiting.restrict(chosen, best[()])
         del left[chosen]
+        beside.update({v: waiting.neighbours(v) for v in others})
     found: dict[Name, Choice] = {}
     for name, around, best in reversed(made):
         found[name] = best[tuple(found[v] for v in around)]
     return found
 
 
-def neighbours(name: Name, terms: Sequence[Term[Name, Choice]]) -> tuple[Name, ...]:
-    """The other variables of the terms that one is in, each once."""
-    others = (v for t in terms if name in t.variables for v in t.variables)
-    return tuple(dict.fromkeys(v for v in others if v != name))
+class Waiting(Generic[Name, Choice]):
+    """Terms of variables without a choice, found by variable, oldest first."""
+
+    def __init__(self, terms: Sequence[Term[Name, Choice]]) -> None:
+        self._terms: dict[int, Term[Name, Choice]] = {}
+        self._places: defaultdict[Name, list[int]] = defaultdict(list)
+        self._count = 0
+        for term in terms:
+            self.add(term)
+
+    def add(self, term: Term[Name, Choice]) -> None:
+        self._terms[self._count] = term
+        for variable in dict.fromkeys(term.variables):
+            self._places[variable].append(self._count)
+        self._count += 1
+
+    def of(self, name: Name) -> list[Term[Name, Choice]]:
+        """The terms that a variable is in."""
+        return [self._terms[place] for place in self._places[name]]
+
+    def neighbours(self, name: Name) -> tuple[Name, ...]:
+        """The other variables of the terms that one is in, each once."""
+        others = (v for t in self.of(name) for v in t.variables)
+        return tuple(dict.fromkeys(v for v in others if v != name))
+
+    def replace(self, name: Name, term: Term[Name, Choice]) -> None:
+        """One term in place of those that a variable is in, which goes with them."""
+        for place in self._places.pop(name):
+            for variable in dict.fromkeys(self._terms.pop(place).variables):
+                if variable != name:
+                    self._places[variable].remove(place)
+        self.add(term)
+
+    def restrict(self, name: Name, taken: Choice) -> None:
+        """Of the terms that a variable is in, those parts where it has this choice."""
+        for place in self._places.pop(name, ()):
+            self._terms[place] = restricted(self._terms[place], name, taken)
 
 
 def eliminated(
@@ -106,8 +140,6 @@ def restricted(
     term: Term[Name, Choice], name: Name, taken: Choice
 ) -> Term[Name, Choice]:
     """A term of which one variable's choice is known."""
-    if name not in term.variables:
-        return term
     at = term.variables.index(name)
     rest = {
         (*key[:at], *key[at + 1 :]): cost
