@@ -11,6 +11,7 @@ import onnx
 import onnx_ir as ir
 from onnx.reference import ReferenceEvaluator
 
+from nanoloom.errors import Unsupported
 from nanoloom.frontend.mapped_tensors import MappedTensor
 from nanoloom.frontend.memory_claims import available_memory
 from nanoloom.graph.alike_nodes import Answers, data_key, operator_key
@@ -217,9 +218,18 @@ class Evaluation:
         if self.view is not None:
             return self.view
 
+        node = value.producer()
+        where = "" if node is None else f"node {node.name} ({node.op_type})"
+
         def make() -> ir.TensorProtocol:
             arrays = self.run()
-            assert arrays is not None
+            if arrays is None:
+                raise Unsupported(
+                    "its result is a constant, which ONNX's reference cannot compute "
+                    "in the memory there is",
+                    where=where,
+                    hint="use smaller dimensions or a machine with more",
+                )
             return ir.Tensor(np.asarray(arrays[index]))
 
         return Folded(make, value.dtype, value.shape, self.inputs, value.name)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 import pytest
+from onnx.reference import ReferenceEvaluator
 
 import nanoloom
 from nanoloom.cache import Cache
-from nanoloom.errors import Error, InternalError
+from nanoloom.errors import Error, InternalError, Unsupported
 from nanoloom.frontend.mapped_tensors import MappedTensor, Region
 from nanoloom.graph.derived_constants import DerivedTensor, derived, weight_of
 from nanoloom.graph.evaluate import (
@@ -109,6 +110,22 @@ def test_large_results_are_lazy(size: int) -> None:
     (made,) = fold(node, OPSETS)
     assert isinstance(made, ir.LazyTensor) == (size > SMALL)
     assert (made.numpy() == -1).all()
+
+
+def test_a_large_result_that_fails_names_its_node(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As a window of 2^31 numbers does where memory is less."""
+
+    def no_memory(*_: object) -> None:
+        raise MemoryError
+
+    array = np.ones(SMALL + 1, np.float32)
+    text = "g () => (float[n] y) { y = Neg(a) }"
+    (made,) = fold(on_constant(text, array, array.shape), OPSETS)
+    monkeypatch.setattr(ReferenceEvaluator, "run", no_memory)
+    with pytest.raises(Unsupported, match=r"\(Neg\): .*memory"):
+        made.numpy()
 
 
 def test_a_transposed_weight_is_a_view() -> None:
