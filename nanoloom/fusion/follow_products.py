@@ -27,7 +27,7 @@ from nanoloom.ir.linalg_query import (
 )
 from nanoloom.ir.loop_nest import alone, indices, names_of
 from nanoloom.ir.make_generic import remade
-from nanoloom.ir.mlir import ir, named, tensor
+from nanoloom.ir.mlir import ir, made_by, named, tensor
 from nanoloom.ir.statement_names import NAME
 
 EXPAND, COLLAPSE = "tensor.expand_shape", "tensor.collapse_shape"
@@ -37,8 +37,8 @@ Groups = tuple[tuple[int, ...], ...]
 def follow_products(module: ir.Module) -> None:
     """Let what follows a product at the same places have the product's shape."""
     for view in [*named(module, EXPAND), *named(module, COLLAPSE)]:
-        owner = view.operation.operands[0].owner
-        if isinstance(owner, ir.Block) or not ends_product(owner.opview):
+        owner = made_by(view.operation.operands[0])
+        if owner is None or not ends_product(owner.opview):
             continue
         if len(users(owner.results[0])) == 1:
             sink(owner.opview, view)
@@ -233,8 +233,7 @@ def can_follow(op: Op, shape: Shape, members: list[Op]) -> bool:
         return False
     at_place = all(m == same for value, m in read if value in made)
     (target,) = outputs(op)
-    empty = not isinstance(target.owner, ir.Block)
-    empty = empty and target.owner.name == "tensor.empty"  # type: ignore[union-attr]
+    empty = made_by(target, "tensor.empty") is not None
     return at_place and empty and not waits_for(op, Group(members, Kind.CONTRACTION, 0))
 
 

@@ -30,7 +30,7 @@ from nanoloom.fusion.insert_in_place import is_insertion, source_of
 from nanoloom.fusion.pad_op import border_around
 from nanoloom.fusion.read_through_views import is_permutation, is_reduction
 from nanoloom.ir.linalg_query import Kind, Op, base, inputs
-from nanoloom.ir.mlir import ir
+from nanoloom.ir.mlir import ir, made_by
 from nanoloom.nest.contraction import bits
 from nanoloom.nest.fused_consumer import (
     PANEL_VECTORS,
@@ -129,10 +129,8 @@ def loss(
 
 def insertion_in_front(reader: Op) -> Op | None:
     """What puts a border around the tensor that is read; None for no border."""
-    owner = base(inputs(reader)[0]).owner
-    if isinstance(owner, ir.Block) or not is_insertion(owner.opview):
-        return None
-    return owner.opview
+    owner = made_by(base(inputs(reader)[0]))
+    return owner.opview if owner and is_insertion(owner.opview) else None
 
 
 def is_padded(reader: Op, insertion: Op, image: ir.Value) -> tuple[Op, ...] | None:

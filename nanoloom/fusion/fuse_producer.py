@@ -45,7 +45,7 @@ from nanoloom.ir.linalg_query import (
     yielded,
 )
 from nanoloom.ir.loop_nest import alone
-from nanoloom.ir.mlir import ir
+from nanoloom.ir.mlir import ir, made_by
 from nanoloom.nest.contraction import elements, lhs_is_k_contiguous, roles
 from nanoloom.nest.lhs_producer import is_profitable
 from nanoloom.nest.statement import Statement
@@ -162,8 +162,8 @@ def is_point(op: Op, rank: int) -> bool:
 
 
 def reads_pad(value: ir.Value) -> bool:
-    owner = value.owner
-    return not isinstance(owner, ir.Block) and is_pad(owner.opview)
+    owner = made_by(value)
+    return owner is not None and is_pad(owner.opview)
 
 
 def reads_once(pool: Statement) -> bool:
@@ -199,8 +199,7 @@ def reads_points(group: Group) -> bool:
 def multiplies(group: Group) -> bool:
     """Whether a group ends with a product: what adds up one would become a product's
     kernel, which rounds once for both."""
-    made = yielded(group.ops[-1])[0].owner
-    return not isinstance(made, ir.Block) and made.name in MULTIPLIED
+    return made_by(yielded(group.ops[-1])[0], *MULTIPLIED) is not None
 
 
 def has_functions(group: Group) -> bool:

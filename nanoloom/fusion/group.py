@@ -29,7 +29,7 @@ from nanoloom.ir.linalg_query import (
     outputs,
 )
 from nanoloom.ir.loop_nest import alone, indices, names_of
-from nanoloom.ir.mlir import ir
+from nanoloom.ir.mlir import ir, made_by
 
 LIMIT = 24  # operations in a group: more gain nothing and crowd the registers
 MOVABLE = ("tensor.empty", "arith.constant")
@@ -154,7 +154,7 @@ def waits_for(op: Op, group: Group) -> bool:
     """
     members = {member.operation for member in group.ops}
     first = group.ops[0].operation
-    values = [v for v in inputs(op) if owner_of(v) not in members]
+    values = [v for v in inputs(op) if made_by(v) not in members]
     return originate_from(values, members, first)
 
 
@@ -165,7 +165,7 @@ def originate_from(
     open_values = list(values)
     seen: set[ir.Operation] = set()
     while open_values:
-        owner = owner_of(open_values.pop())
+        owner = made_by(open_values.pop())
         if owner is None or owner in seen or owner.is_before_in_block(first):
             continue
         if owner in members:
@@ -173,10 +173,6 @@ def originate_from(
         seen.add(owner)
         open_values += list(owner.operands)
     return False
-
-
-def owner_of(value: ir.Value) -> ir.Operation | None:
-    return None if isinstance(value.owner, ir.Block) else value.owner
 
 
 def extend(group: Group, op: Op) -> None:
@@ -202,9 +198,8 @@ def join_slices(op: Op, owner: dict[ir.Operation, Group]) -> Group | None:
 
 
 def group_of(value: ir.Value, owner: dict[ir.Operation, Group]) -> Group | None:
-    if isinstance(value.owner, ir.Block):
-        return None
-    return owner.get(value.owner)
+    made = made_by(value)
+    return None if made is None else owner.get(made)
 
 
 def may_join(op: Op, value: ir.Value, indexing: ir.AffineMap, group: Group) -> bool:

@@ -23,7 +23,7 @@ from nanoloom.ir.linalg_query import (
     is_fill,
     is_generic,
 )
-from nanoloom.ir.mlir import ir, named, tensor
+from nanoloom.ir.mlir import ir, made_by, named, tensor
 from nanoloom.ir.regrouped_axes import COLLAPSE, drops_ones, groups_of, joins_axes
 from nanoloom.linalg.builder.pointwise import itself, pointwise
 from nanoloom.linalg.builder.tensor_slices import inserted, sliced
@@ -160,10 +160,8 @@ def chain_of(op: Op) -> list[Op] | None:
 
 def origin_of(chain: list[Op]) -> ir.Operation | None:
     """The fill or the empty tensor that a chain of insertions begins with."""
-    owner = base(chain[0].operation.operands[1]).owner
-    if isinstance(owner, ir.Block):
-        return None
-    new = owner.name == "tensor.empty" or is_fill(owner.opview)
+    owner = made_by(base(chain[0].operation.operands[1]))
+    new = owner and (owner.name == "tensor.empty" or is_fill(owner.opview))
     return owner if new else None
 
 

@@ -22,7 +22,7 @@ from nanoloom.fusion.group_values import (
 from nanoloom.fusion.insert_in_place import Insertion, home, part_of
 from nanoloom.fusion.multiple_results import passing
 from nanoloom.ir.linalg_query import Op, base, extents, is_contraction, is_generic
-from nanoloom.ir.mlir import func, ir
+from nanoloom.ir.mlir import func, ir, made_by
 from nanoloom.linalg.builder.pointwise import itself, pointwise
 
 NODE = re.compile(r'"([^"]+)"(?!:\d)')  # in a location: names, no places in files
@@ -184,10 +184,7 @@ def write_into(value: ir.Value, result: ir.Value) -> ir.Value:
         if place is None:
             break
         target = op.operands[place]
-        if (
-            not isinstance(target.owner, ir.Block)
-            and target.owner.name == "tensor.empty"
-        ):
+        if made_by(target, "tensor.empty") is not None:
             op.operands[place] = result
             return value
         made, op = target, target.owner

@@ -41,7 +41,7 @@ from nanoloom.ir.linalg_query import (
 )
 from nanoloom.ir.loop_nest import alone, index_of
 from nanoloom.ir.make_generic import compose, remade
-from nanoloom.ir.mlir import arith, ir, named, operations, tensor
+from nanoloom.ir.mlir import arith, ir, made_by, named, operations, tensor
 from nanoloom.linalg.builder.pointwise import pointwise
 from nanoloom.nest.fused_consumer import is_transpose
 
@@ -88,9 +88,9 @@ def is_reduction(op: Op) -> bool:
     """A reduction of what it reads first, which begins with a number."""
     if not is_generic(op) or kind(op) is not Kind.REDUCTION:
         return False
-    owner = outputs(op)[0].owner
+    owner = made_by(outputs(op)[0])
     one = len(op.operation.results) == 1
-    return one and not isinstance(owner, ir.Block) and is_fill(owner.opview)
+    return one and owner is not None and is_fill(owner.opview)
 
 
 def is_permutation(op: Op) -> bool:

@@ -15,7 +15,7 @@ from math import prod
 from nanoloom.fusion.insert_in_place import reads_in_place
 from nanoloom.ir.linalg_query import Op, are_in_place, maps
 from nanoloom.ir.make_generic import set_maps
-from nanoloom.ir.mlir import ir, named, run_pipeline, tensor
+from nanoloom.ir.mlir import ir, made_by, named, run_pipeline, tensor
 from nanoloom.ir.regrouped_axes import matched
 from nanoloom.linalg.builder.tensor_slices import sliced
 
@@ -28,8 +28,8 @@ def shapes_before_slices(module: ir.Module, *, open_images: bool = False) -> Non
         if not (open_images and is_first(op)):
             with_all_axes(op)
     for op in named(module, EXPAND):
-        cut = op.operation.operands[0].owner
-        if isinstance(cut, ir.Block) or cut.name != SLICE or not is_plain(cut.opview):
+        cut = made_by(op.operation.operands[0], SLICE)
+        if cut is None or not is_plain(cut.opview):
             continue
         (result,) = op.operation.results
         if all(map(reads_in_place, result.uses)):

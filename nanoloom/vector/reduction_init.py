@@ -15,7 +15,7 @@ from nanoloom.ir.linalg_query import (
     maps,
     yielded,
 )
-from nanoloom.ir.mlir import ir
+from nanoloom.ir.mlir import ir, made_by
 
 SAME = ("memref.subview", "memref.cast", "memref.collapse_shape",
         "memref.expand_shape", "memref.reinterpret_cast")  # fmt: skip
@@ -51,13 +51,10 @@ def is_fill(op: ir.OpView) -> bool:
     """Whether an operation on buffers writes one number everywhere."""
     if op.operation.name != "linalg.generic" or len(op.operation.operands) != 1:
         return False
-    number = yielded(op)[0].owner
-    return not isinstance(number, ir.Block) and number.name == "arith.constant"
+    return made_by(yielded(op)[0], "arith.constant") is not None
 
 
 def root(buffer: ir.Value) -> ir.Value:
     """What a buffer is a part of."""
-    owner = buffer.owner
-    if isinstance(owner, ir.Block) or owner.name not in SAME:
-        return buffer
-    return root(owner.operands[0])
+    owner = made_by(buffer, *SAME)
+    return buffer if owner is None else root(owner.operands[0])

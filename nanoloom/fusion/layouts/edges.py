@@ -34,7 +34,7 @@ from nanoloom.ir.linalg_query import (
     map_dims,
     maps,
 )
-from nanoloom.ir.mlir import ir, operations
+from nanoloom.ir.mlir import ir, made_by, operations
 from nanoloom.ir.regrouped_axes import matched
 
 PLACED = {"linalg.index", "tensor.extract"}
@@ -232,10 +232,8 @@ class Edges:
 
 def is_free(value: ir.Value) -> bool:
     """Whether a tensor is new, or filled with one number: made as it is needed."""
-    owner = base(value).owner
-    if isinstance(owner, ir.Block):
-        return False
-    return owner.name in MOVABLE or is_fill(owner.opview)
+    owner = made_by(base(value))
+    return owner is not None and (owner.name in MOVABLE or is_fill(owner.opview))
 
 
 def is_plain(op: Op) -> bool:

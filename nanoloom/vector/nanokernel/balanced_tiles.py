@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from nanoloom.ir.access import add, constant_of, index, multiply
 from nanoloom.ir.linalg_query import Op
-from nanoloom.ir.mlir import affine, arith, ir, scf
+from nanoloom.ir.mlir import affine, arith, ir, made_by, scf
 from nanoloom.vector.nanokernel.tile.operand_reuse import tile_loops
 
 BEGIN = "nanoloom.begin"  # of the number of rows in front of a tile
@@ -67,11 +67,11 @@ Factors = dict[ir.Value | None, int]  # of values; None: of 1, what is added
 
 def composed(value: ir.Value) -> Factors:
     """A number as the sum that an `affine.apply` makes of others, or itself."""
-    owner = value.owner
-    if isinstance(owner, ir.Block) or owner.name != "affine.apply":
+    owner = made_by(value, "affine.apply")
+    if owner is None:
         return {value: 1}
     (expr,) = ir.AffineMapAttr(owner.attributes["map"]).value.results
-    return of_values(expr, owner.operation) or {value: 1}
+    return of_values(expr, owner) or {value: 1}
 
 
 def of_values(expr: ir.AffineExpr, op: ir.Operation) -> Factors:
