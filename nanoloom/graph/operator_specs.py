@@ -158,7 +158,7 @@ SPECS: dict[str, OperatorSpec] = {
     "NonZero": OperatorSpec(folds=EVERY),
     "Normalizer": OperatorSpec(sizes=ANY),
     "Not": OperatorSpec(ELEMENTWISE, folds=EVERY),
-    "OneHot": OperatorSpec(sizes=ANY, folds=EVERY, error=PARTS),
+    "OneHot": OperatorSpec(sizes=ANY, error=PARTS),
     "OneHotEncoder": OperatorSpec(sizes=ANY),
     "OptionalGetElement": OperatorSpec(sizes=ANY),
     "OptionalHasElement": OperatorSpec(sizes=ANY),

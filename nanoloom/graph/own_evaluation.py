@@ -122,16 +122,33 @@ def bit_cast(own: Own) -> Array:
     return np.ascontiguousarray(own.x).view(kind)
 
 
+def one_hot(own: Own) -> Array:
+    """The reference multiplies and adds: its largest number is rounded, or NaN."""
+    depth, values = own.inputs[1], own.inputs[2]
+    assert depth is not None and values is not None  # the model was checked
+    if values.dtype.kind in "OSU":
+        raise ValueError("words are no numbers")
+    count, indices = int(depth.reshape(-1)[0]), own.x.astype(np.int64)
+    axis = own.int("axis", -1) % (indices.ndim + 1)
+    places = np.arange(count).reshape(-1, *[1] * (indices.ndim - axis))
+    indices = np.expand_dims(np.where(indices < 0, indices + count, indices), axis)
+    off, on = values
+    return np.where(indices == places, on, off)
+
+
 FLOATS = ("float32", "float64")
+INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
+OF_OTHER_TYPES = ("BitCast", "OneHot")  # than their first input
 RULES: Mapping[str, Rule] = {
     "BitCast": bit_cast, "Celu": celu, "CumProd": cumulative_product, "Elu": elu,
     "Erf": lambda own: erf(own.wide), "Gelu": gelu, "HardSwish": hard_swish,
-    "LpNormalization": lp_normalization, "Selu": selu, "Softplus": softplus,
-    "Softsign": softsign, "Swish": swish,
+    "LpNormalization": lp_normalization, "OneHot": one_hot, "Selu": selu,
+    "Softplus": softplus, "Softsign": softsign, "Swish": swish,
 }  # fmt: skip
 KINDS: Mapping[str, tuple[str, ...]] = dict.fromkeys(RULES, FLOATS) | {
     "BitCast": ("float32", "float64", "int32", "int64", "uint32", "uint64"),
     "CumProd": (*FLOATS, "int32", "int64"),
+    "OneHot": (*FLOATS, "float16", *INTEGERS),
 }  # of the first input
 
 
@@ -146,7 +163,7 @@ class OwnEvaluator:
         del names
         given = [feeds.get(f"x{i}") for i in range(len(self.node.inputs))]
         made = RULES[self.node.op_type](Own(self.node, given))
-        if self.node.op_type == "BitCast":
+        if self.node.op_type in OF_OTHER_TYPES:
             return [made]
         kind = given[0].dtype if given[0] is not None else made.dtype
         with np.errstate(all="ignore"):

@@ -129,6 +129,21 @@ def test_what_onnx_leaves_open_is_the_same_both_ways(to: str, tmp_path: Path) ->
     np.testing.assert_array_equal(*made)
 
 
+@pytest.mark.parametrize("kind", ["float32", "float16", "int64"])
+@pytest.mark.parametrize("axis", [-1, 0, 1])
+def test_one_hot_chooses(kind: str, axis: int, tmp_path: Path) -> None:
+    """The numbers that are given: none is rounded, and infinity is no NaN."""
+    off, on = (-1.1549038, np.inf) if kind != "int64" else (-(2**60), 2**60 + 1)
+    at = np.array([[0, 2, -1], [5, -3, -4]])
+    inputs = [at, np.array(3), np.array([off, on], kind)]
+    node = {"axis": axis}
+    model, feeds = model_of("OneHot", inputs, node, constants=range(3))
+    made = nanoloom.compile(model, cache=Cache(tmp_path))(feeds)["y0"]
+    hot = np.where(at < 0, at + 3, at)[..., None] == np.arange(3)
+    right = np.where(np.moveaxis(hot, -1, axis), on, off).astype(kind)
+    np.testing.assert_array_equal(made, right)
+
+
 def test_shapes_from_one_hot(tmp_path: Path) -> None:
     """As PyTorch writes repeat_interleave: a row of OneHot in front of Tile."""
     text = """g (float[b, 3] x) => (float[n, m] y)
