@@ -1,11 +1,12 @@
 """Tables scored: beside a bare loop, beside ONNX Runtime, by one worker and by two.
 
     python -m benchmarks scoring [--rows N] [--batch-rows N] [--rounds N] [--quick]
-        [--json FILE]
+        [--ray] [--json FILE]
 
 A worker is a process on one CPU, with a table of its own, as the engines have them; all
 take turns, medians.  ONNX Runtime has one thread a worker and all its optimizations.
-Last, what a thousand workers would take, simulated with the figures of this run.
+With --ray the same ways are Ray's actors, too, with tables in its memory.  Last, what a
+thousand workers would take, simulated with the figures of this run.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import time
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -61,28 +63,34 @@ def table_of(rows: int) -> pa.Table:
 
 def way_of(name: str, model: Path, rows: int, batch_rows: int) -> Run:
     """One way to score a table, ready to run."""
-    table = table_of(rows)
+    table, way = table_of(rows), scoring_by(name, model, batch_rows)
+    return lambda: way(table)
+
+
+def scoring_by(name: str, model: Path, batch_rows: int) -> Callable[[pa.Table], Any]:
+    """A way to score tables: from Arrow to Arrow, but for the bare loop."""
     if name == "onnxruntime":
-        return by_onnxruntime(model, table, batch_rows)
+        return by_onnxruntime(model, batch_rows)
     alone = name == "reproducible"
     scorer = Scorer(model, batch_rows=batch_rows, threads=1, reproducible=alone)
     if name != "bare loop":
-        return lambda: scorer(table)
-    program, arrays = scorer.place.program(), array_of(table)
+        return scorer
+    program = scorer.place.program()
 
-    def loop() -> None:
-        for begin in range(0, rows, batch_rows):
+    def loop(table: pa.Table) -> None:
+        arrays = array_of(table)
+        for begin in range(0, len(table), batch_rows):
             program({"x": arrays[begin : begin + batch_rows]})
 
     return loop
 
 
 def array_of(table: pa.Table) -> np.ndarray:
-    values = table["x"].chunk(0).values
-    return values.to_numpy().reshape(len(table), FEATURES)
+    column = table["x"].chunk(0)
+    return column.flatten().to_numpy().reshape(len(table), FEATURES)
 
 
-def by_onnxruntime(model: Path, table: pa.Table, batch_rows: int) -> Run:
+def by_onnxruntime(model: Path, batch_rows: int) -> Callable[[pa.Table], pa.Table]:
     """Its loop over the same table, from Arrow to Arrow, in memory that is there."""
     import onnxruntime as ort
 
@@ -91,14 +99,14 @@ def by_onnxruntime(model: Path, table: pa.Table, batch_rows: int) -> Run:
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    rows = len(table)
 
-    def loop() -> pa.Array:
-        arrays, made = array_of(table), np.empty((rows, CLASSES), np.float32)
-        for begin in range(0, rows, batch_rows):
+    def loop(table: pa.Table) -> pa.Table:
+        arrays, made = array_of(table), np.empty((len(table), CLASSES), np.float32)
+        for begin in range(0, len(table), batch_rows):
             part = slice(begin, begin + batch_rows)
             made[part] = session.run(None, {"x": arrays[part]})[0]
-        return pa.FixedSizeListArray.from_arrays(pa.array(made.reshape(-1)), CLASSES)
+        column = pa.FixedSizeListArray.from_arrays(pa.array(made.reshape(-1)), CLASSES)
+        return pa.table({"y": column})
 
     return loop
 
@@ -130,7 +138,24 @@ def private_bytes() -> int:
     return sum(int(found[part].split()[0]) * 1024 for part in parts)
 
 
-class Workers:
+class Turns:
+    """Two workers that score in turns."""
+
+    def seconds(self, way: str, count: int) -> float:
+        """Until the last of so many has scored its table."""
+        raise NotImplementedError
+
+    def measured(self, rounds: int) -> dict[str, dict[int, list[float]]]:
+        """Seconds of each round, by way and number of workers, all in turns."""
+        found: dict[str, dict[int, list[float]]] = {w: {1: [], 2: []} for w in WAYS}
+        for _ in range(rounds):
+            for way in WAYS:
+                for count in (1, 2):
+                    found[way][count].append(self.seconds(way, count))
+        return found
+
+
+class Workers(Turns):
     """Two processes, each on a CPU of its own.
 
     opened: seconds and private bytes of each: the first compiles.
@@ -158,15 +183,6 @@ class Workers:
             wire.send(way)
         return max(wire.recv() for wire in self.wires[:count]) - begun
 
-    def measured(self, rounds: int) -> dict[str, dict[int, list[float]]]:
-        """Seconds of each round, by way and number of workers, all in turns."""
-        found: dict[str, dict[int, list[float]]] = {w: {1: [], 2: []} for w in WAYS}
-        for _ in range(rounds):
-            for way in WAYS:
-                for count in (1, 2):
-                    found[way][count].append(self.seconds(way, count))
-        return found
-
     def end(self) -> None:
         for wire in self.wires:
             wire.send("")
@@ -177,7 +193,9 @@ def ratio(above: Sequence[float], below: Sequence[float]) -> float:
     return statistics.median(a / b for a, b in zip(above, below, strict=True))
 
 
-def sheet(found: dict[str, dict[int, list[float]]], rows: int) -> Sheet:
+def sheet(
+    found: dict[str, dict[int, list[float]]], rows: int, who: str = "a worker"
+) -> Sheet:
     lines: list[list[str]] = []
     for way, times in found.items():
         rate = rows / statistics.median(times[1])
@@ -187,7 +205,7 @@ def sheet(found: dict[str, dict[int, list[float]]], rows: int) -> Sheet:
         )
     columns = ("~way", ">rows/s", ">time / bare loop", ">2 workers / 1")
     notes = ["medians of ratios within a round; every worker on a CPU of its own"]
-    return Sheet(f"{rows} rows a worker", columns, lines, notes)
+    return Sheet(f"{rows} rows {who}", columns, lines, notes)
 
 
 def main(arguments: list[str]) -> None:
@@ -196,6 +214,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--batch-rows", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--quick", action="store_true", help="tiny: does it work?")
+    parser.add_argument("--ray", action="store_true", help="beside them, Ray's actors")
     parser.add_argument("--json", type=Path, metavar="FILE")
     given = parser.parse_args(arguments)
     rows, rounds = (256, 2) if given.quick else (given.rows, given.rounds)
@@ -205,6 +224,11 @@ def main(arguments: list[str]) -> None:
         workers = Workers(words)
         found = workers.measured(rounds)
         workers.end()
+        if given.ray:
+            from benchmarks.scoring_on_ray import actors
+
+            with actors(words) as own:
+                print_sheet(sheet(own.measured(rounds), rows, "an actor of Ray"))
         size = sum(x.stat().st_size for x in Path(folder).rglob("*") if x.is_file())
     figures = Figures(
         compile_seconds=workers.opened[0][0],

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from nanoloom.binary.table import ProgramTable
 
-EVERY = ("create", "create_on", "destroy", "input", "output", "explain")
+EVERY = (
+    "create",
+    "create_on",
+    "pool",
+    "limit",
+    "destroy",
+    "input",
+    "output",
+    "explain",
+)
 RUN, RUN_ALLOC = ("run",), ("run_alloc", "free_outputs")
 OF_SIZES = ("resize", "input_of")
 OF_SESSIONS = ("length", "rewind", "reserve")

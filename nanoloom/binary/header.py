@@ -54,6 +54,19 @@ struct nanoloom_{name} *nanoloom_{name}_create(int threads);
 struct nanoloom_{name} *nanoloom_{name}_create_on(nanoloom_parallel parallel,
                                                   void *context);
 
+/* What a handle's runs take their threads from, and `*parallel`, for create_on of other
+ * models: their handles are destroyed first.  A run that finds the threads at work for
+ * another does its tasks alone. */
+void *nanoloom_{name}_pool(struct nanoloom_{name} *handle, nanoloom_parallel *parallel);
+
+/* From now on a run of the handle takes so many nanoseconds at most, 0 for as long as
+ * it takes, and ends where `*cancelled` is not 0 any more, NULL for nobody's word: any
+ * thread may write it.  What ended early returns NANOLOOM_LATE or NANOLOOM_CANCELLED,
+ * and left outputs that mean nothing; the next run is like any other.  No thread may be
+ * running the handle. */
+void nanoloom_{name}_limit(struct nanoloom_{name} *handle, int64_t nanoseconds,
+                           const volatile int32_t *cancelled);
+
 {run}{resize}
 /* Frees a handle that no thread runs; NULL is allowed. */
 void nanoloom_{name}_destroy(struct nanoloom_{name} *handle);
@@ -124,7 +137,7 @@ _TAKEN = """
     default element failed feature fit floating floor given growth half identity
     kept kernel level levels library made member memory move nanoseconds now number
     outside parallel parameter path pool program range refusal refuse repeat request
-    results room rows run sizes space status step stopped task tensor term ticks
+    resolve results room rows run sizes space status step stopped task tensor term ticks
     times tried way words workspace
 """
 

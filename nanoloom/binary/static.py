@@ -14,6 +14,8 @@ from nanoloom.cache import Cache
 FUNCTIONS = (
     "create",
     "create_on",
+    "pool",
+    "limit",
     "destroy",
     "input",
     "output",

@@ -13,6 +13,7 @@
 #ifndef NANOLOOM_HPP
 #define NANOLOOM_HPP
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -138,6 +139,18 @@ public:
     void *pointers[Functions::outputs + 1] = {};
 };
 
+/* What ends runs from any thread: `cancel` ends those of all models that have it.  It stays
+ * so; it lives as long as models have it. */
+class Cancellation {
+public:
+    Cancellation() = default;
+    Cancellation(const Cancellation &) = delete;
+    Cancellation &operator=(const Cancellation &) = delete;
+    void cancel() noexcept { __atomic_store_n(&word, 1, __ATOMIC_RELEASE); }
+
+    std::int32_t word = 0; /* for the functions of the C header */
+};
+
 /* A handle: its threads and its working memory.  One thread runs it at a time; other
  * handles of the model share its parameters.  Functions: nanoloom_MODEL_functions. */
 template <class Functions> class Model {
@@ -148,6 +161,13 @@ public:
     /* The same, on a thread pool of the caller's: see nanoloom_parallel. */
     Model(nanoloom_parallel parallel, void *context)
         : Model(Functions::create_on(parallel, context)) {}
+
+    /* The same, on the threads of another model, which lives longer. */
+    template <class Other> static Model beside(const Model<Other> &other) {
+        nanoloom_parallel parallel;
+        void *context = Other::pool(other.get(), &parallel);
+        return Model(parallel, context);
+    }
 
     Model(Model &&other) noexcept
         : handle_(std::exchange(other.handle_, nullptr)), room_(std::move(other.room_)) {}
@@ -199,6 +219,13 @@ public:
         Tensor tensor = output(index);
         require_element(tensor, element_of<T>());
         return std::vector<T>(room(tensor, index));
+    }
+
+    /* From now on a run takes so long at most, 0 for as long as it takes, and ends when
+     * somebody cancels it: run raises Error with NANOLOOM_LATE or NANOLOOM_CANCELLED, and
+     * the next one is like any other. */
+    void limit(std::chrono::nanoseconds time, const Cancellation *cancellation = nullptr) {
+        Functions::limit(handle_, time.count(), cancellation ? &cancellation->word : nullptr);
     }
 
     /* Reads the inputs, writes the outputs, in the order of the header; raises Error. */

@@ -58,6 +58,14 @@ def point(
             )
 
 
+def times_of(array: np.ndarray, steps: int) -> int:
+    """Where a run leaves nanoseconds; raises ValueError for an array that is not so."""
+    flags, right = array.flags, array.dtype == np.int64 and array.shape == (steps,)
+    if not right or not flags.c_contiguous or not flags.writeable:
+        raise ValueError(f"nanoseconds must be int64[{steps}]")
+    return address(array)
+
+
 def place(
     names: Sequence[str],
     made: list[np.ndarray],

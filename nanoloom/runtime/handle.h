@@ -9,6 +9,7 @@
 
 #include <stdatomic.h>
 
+#include "control.h"
 #include "counted.h"
 #include "growth.h"
 #include "kept.h"
@@ -29,6 +30,8 @@ HANDLE {
     void *workspace;
     int64_t workspace_bytes;
     int64_t threads; /* with scratch memory in the workspace */
+    int64_t limit; /* nanoseconds of a run, 0 for as long as it takes */
+    struct nanoloom_control control; /* of the run under way */
     atomic_int busy;
 #ifdef NANOLOOM_SIZED
     int32_t wrong_dim; /* of the last resize, NANOLOOM_NONE where none is out of bounds */
@@ -44,6 +47,9 @@ HANDLE {
     struct nanoloom_growth growth;
 #endif
 };
+
+/* Begins the time of a run. */
+void nanoloom_handle_begin(HANDLE *handle);
 
 /* Memory for a new handle; 0 where there is none. */
 int nanoloom_handle_prepare(HANDLE *handle);

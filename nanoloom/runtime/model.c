@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "arena.h"
+#include "clock.h"
 #include "cpus.h"
 #include "handle.h"
 #include "identity.h"
@@ -20,12 +21,17 @@ NANOLOOM_PUBLIC HANDLE *PUBLIC(create_on)(nanoloom_parallel parallel, void *cont
 NANOLOOM_PUBLIC int PUBLIC(run)(HANDLE *handle, const void *const *inputs,
                                 void *const *outputs);
 #endif
+NANOLOOM_PUBLIC void *PUBLIC(pool)(HANDLE *handle, nanoloom_parallel *parallel);
+NANOLOOM_PUBLIC void PUBLIC(limit)(HANDLE *handle, int64_t nanoseconds,
+                                   const volatile int32_t *cancelled);
 NANOLOOM_PUBLIC void PUBLIC(destroy)(HANDLE *handle);
 NANOLOOM_PUBLIC const struct nanoloom_tensor *PUBLIC(input)(int32_t index);
 NANOLOOM_PUBLIC const struct nanoloom_tensor *PUBLIC(output)(int32_t index);
 NANOLOOM_PUBLIC const char *PUBLIC(error)(int status);
 NANOLOOM_PUBLIC int PUBLIC(explain)(const HANDLE *handle, int status, char *text,
                                     size_t bytes);
+
+enum { OVER = 1 }; /* of CLOCK_MONOTONIC, a moment that is over long since */
 
 static void release(HANDLE *handle)
 {
@@ -106,6 +112,27 @@ HANDLE *PUBLIC(create)(int threads)
     return handle;
 }
 
+void *PUBLIC(pool)(HANDLE *handle, nanoloom_parallel *parallel)
+{
+    *parallel = handle->parallel;
+    return handle->context;
+}
+
+void PUBLIC(limit)(HANDLE *handle, int64_t nanoseconds, const volatile int32_t *cancelled)
+{
+    if (!handle)
+        return;
+    handle->limit = nanoseconds;
+    handle->control.cancelled = cancelled;
+}
+
+void nanoloom_handle_begin(HANDLE *handle)
+{
+    int64_t limit = handle->limit, now = limit > 0 ? nanoloom_now() : 0;
+    int ends = limit > 0 && limit <= INT64_MAX - now;
+    handle->control.deadline = limit < 0 ? OVER : ends ? now + limit : 0;
+}
+
 #ifndef NANOLOOM_GROWN
 
 static int run(HANDLE *handle, const void *const *inputs, void *const *outputs)
@@ -124,6 +151,7 @@ static int run(HANDLE *handle, const void *const *inputs, void *const *outputs)
         .outputs = outputs,
         .workspace = handle->workspace,
         .threads = handle->threads,
+        .control = &handle->control,
     };
     int status = nanoloom_run(handle->program, &memory, handle->parallel,
                               handle->context, NULL);
@@ -149,6 +177,7 @@ int PUBLIC(run)(HANDLE *handle, const void *const *inputs, void *const *outputs)
         return NANOLOOM_NO_SIZES;
     if (atomic_exchange(&handle->busy, 1))
         return NANOLOOM_BUSY;
+    nanoloom_handle_begin(handle);
     status = run(handle, inputs, outputs);
     atomic_store(&handle->busy, 0);
     return status;

@@ -73,6 +73,7 @@ static int run(HANDLE *handle, const void *const *inputs, void **outputs)
         .outputs = nanoloom_counted_begin(&handle->counted, program, outputs),
         .workspace = handle->workspace,
         .threads = handle->threads,
+        .control = &handle->control,
     };
     return nanoloom_run(program, &memory, handle->parallel, handle->context, NULL);
 }
@@ -116,6 +117,7 @@ int PUBLIC(run_alloc)(HANDLE *handle, const void *const *inputs, void **outputs)
         return NANOLOOM_NO_SIZES;
     if (atomic_exchange(&handle->busy, 1))
         return NANOLOOM_BUSY;
+    nanoloom_handle_begin(handle);
     status = run_until_it_fits(handle, inputs, outputs);
     if (status)
         PUBLIC(free_outputs)(outputs);

@@ -33,7 +33,7 @@ def run_rows(
     (count,) = counts
     given = [np.ascontiguousarray(inputs[x.name]) for x in library.inputs]
     fits = [is_rows(*pair, count) for pair in zip(given, library.inputs, strict=True)]
-    if not all(fits) or instance.is_closed:
+    if not all(fits) or instance.is_closed or library.in_place:
         return None
     made = [new_rows(x, count) for x in library.outputs]
     if not ran(instance, given, made, count):

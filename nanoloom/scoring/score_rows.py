@@ -81,9 +81,11 @@ ROWS_HINT = 'errors="column" (--errors column) scores the other rows'
 
 
 def rows_a_batch(count: int, model: Rowwise, settings: Settings, workers: int) -> int:
-    """Each worker gets a share; no batch is larger than the program takes."""
+    """Each worker gets a share; no batch is larger than the program takes, but where
+    each row is a run of its own."""
     share = -(-count // workers)
-    return max(1, min(settings.batch_rows, share, model.most or settings.batch_rows))
+    most = None if settings.reproducible else model.most
+    return max(1, min(settings.batch_rows, share, most or settings.batch_rows))
 
 
 def calling(program: Runs, model: Rowwise, settings: Settings) -> run.Call:

@@ -83,7 +83,7 @@ def arrays() -> list[np.ndarray]:
 def test_only_public_names_are_shown(tmp_path: Path, cache: Cache) -> None:
     path = write(tmp_path, cache)
     library = ctypes.CDLL(str(path))
-    public = ("create", "create_on", "run", "destroy", "input", "output", "error")
+    public = ("create", "create_on", "pool", "limit", "run", "destroy", "error")
     for name in public:
         assert library[f"nanoloom_model_{name}"]
     hidden = ("nanoloom_run", "nanoloom_pool_create", "nanoloom_program", "add_f32")

@@ -20,6 +20,7 @@ PROGRAM = """\
 #include <array>
 #include <cassert>
 #include <iostream>
+#include <thread>
 
 template <class Action> static void refused(Action action) {{
     try {{
@@ -137,6 +138,9 @@ OF_GROWN = """
     refused([&] { model.run_alloc({{&far, 1}}); });
     refused([&] { model.run_alloc({}); });
     refused([&] { model.resize({1}); });
+    model.limit(std::chrono::nanoseconds(-1));
+    const std::int64_t top = 3;
+    refused([&] { model.run_alloc({{&top, 1}}); });
 """
 SAID_OF_GROWN = """\
 3: 3
@@ -148,12 +152,69 @@ SAID_OF_GROWN = """\
 12 node Range_2: the data want 2305843009213693952 elements
 0 the model has 1 inputs, and 0 are given
 0 the model has 0 sizes, and 1 are given
+14 the time of the run was over
 """
+# So many times: y = y / 2 + x.
+LOOP = """
+    g (int64 trips, float[2] x) => (float[2] y) {
+      yes = Constant<value = bool {1}>()
+      zeros = Sub(x, x)
+      y = Loop(trips, yes, zeros) <body = body (int64 i, bool go, float[2] before)
+        => (bool on, float[2] after)
+        { half = Constant <value = float {0.5}> ()
+          on = Identity(go)
+          less = Mul(before, half)
+          after = Add(less, x) }>
+    }
+"""
+OF_LOOPS = """
+    const std::int64_t few = 3, for_ever = std::int64_t{1} << 42;
+    const std::vector<float> x{1, -2};
+    std::vector<float> y(2);
+    auto run = [&](auto &which, const std::int64_t &trips) {
+        which.run({{&trips, 1}, x}, {y});
+        std::cout << y[0] << " " << y[1] << "\\n";
+    };
+    auto beside = nanoloom::Model<nanoloom_loop_functions>::beside(model);
+    for (auto *each : {&model, &beside}) {
+        nanoloom::Cancellation stop;
+        each->limit(std::chrono::milliseconds(5));
+        refused([&] { run(*each, for_ever); });
+        each->limit(std::chrono::nanoseconds(-1));
+        refused([&] { run(*each, few); });
+        each->limit(std::chrono::hours(1), &stop);
+        run(*each, few);
+        std::thread other([&] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+            stop.cancel();
+        });
+        refused([&] { run(*each, for_ever); });
+        other.join();
+        refused([&] { run(*each, few); });
+        each->limit(std::chrono::nanoseconds::max());
+        run(*each, few);
+        each->limit({});
+        run(*each, few);
+    }
+"""
+SAID_OF_LOOPS = (
+    2
+    * """\
+14 the time of the run was over
+14 the time of the run was over
+1.75 -3.5
+13 the run was cancelled
+13 the run was cancelled
+1.75 -3.5
+1.75 -3.5
+"""
+)
 CASES = {
     "types": (TYPES, OF_TYPES, SAID_OF_TYPES),
     "sized": (SIZED, OF_SIZES, SAID_OF_SIZES),
     "counts": (COUNTED, OF_COUNTS, SAID_OF_COUNTS),
     "grown": (GROWN, OF_GROWN, SAID_OF_GROWN),
+    "loop": (LOOP, OF_LOOPS, SAID_OF_LOOPS),
 }
 
 
@@ -173,7 +234,13 @@ def test_a_program(name: str, tmp_path: Path) -> None:
     source = tmp_path / "main.cpp"
     source.write_text(PROGRAM.format(name=name, body=body))
     flags = ["-std=c++17", "-O1", "-pedantic", "-Wall", "-Wextra", "-Wconversion"]
-    flags += ["-Werror", f"-I{tmp_path}", f"-I{FOLDER}", "-Wl,-rpath,$ORIGIN"]
+    flags += [
+        "-Werror",
+        f"-I{tmp_path}",
+        f"-I{FOLDER}",
+        "-Wl,-rpath,$ORIGIN",
+        "-pthread",
+    ]
     program = tmp_path / "main"
     command = [*compiler(), *flags, str(source), str(library), "-o", str(program)]
     subprocess.run(command, check=True)

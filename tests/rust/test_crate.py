@@ -14,6 +14,7 @@ import pytest
 import nanoloom
 from nanoloom.rust import FOLDER
 from tests.cli import models
+from tests.cpp.test_header import LOOP
 from tests.dynamic.test_rooms import HEAD, READ
 from tests.sources import ROOT
 
@@ -25,6 +26,7 @@ SUMS = """
 """
 MODELS = {
     "SUMS": SUMS,
+    "LOOP": LOOP,
     "FOUND": "g (float[6] x) => (int64[1, found] y) { y = NonZero(x) }",
 }
 # The crate is for those who have Rust: without cargo there is nothing to build it with.

@@ -13,11 +13,15 @@ from onnx.reference import ReferenceEvaluator
 
 import nanoloom
 from nanoloom.errors import Error, InputError, Unsupported
-from nanoloom.scoring import Scorer
+from nanoloom.runtime.library import Instance
+from nanoloom.runtime.rows import run_rows
+from nanoloom.scoring import Scorer, each_row
 from nanoloom.scoring.place import require_level
 from nanoloom.target import by_name
 from tests.scoring import models
 from tests.scoring.models import numbers
+
+Arrays = dict[str, np.ndarray]
 
 
 @pytest.fixture(scope="module")
@@ -256,3 +260,39 @@ def test_tables_that_are_none(mlp: Path) -> None:
         scorer({"x": models.features(3, wide=49)})
     with pytest.raises(InputError, match="column x: is one number"):
         scorer({"x": np.array(1.0)})
+
+
+def test_reproducible_rows_are_run_together(
+    mlp: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts: list[int] = []
+
+    def counted(instance: Instance, arrays: Arrays) -> Arrays | None:
+        counts.append(len(arrays["x"]))
+        return run_rows(instance, arrays)
+
+    monkeypatch.setattr(each_row, "run_rows", counted)
+    scorer = Scorer(mlp, reproducible=True, batch_rows=50, threads=1)
+    x = models.features(131)
+    made = scorer({"x": x})["y"]
+    assert counts == [50, 50, 31]
+    alone = [scorer({"x": x[i : i + 1]})["y"] for i in range(131)]
+    np.testing.assert_array_equal(made, np.concatenate(alone))
+
+
+def test_a_row_that_fails_among_reproducible_ones(words: Path) -> None:
+    ids = [[1, 2], [3, models.VOCABULARY], [4, 5], [6, 7]]
+    given = pa.table({"ids": ids, "mask": [[1, 1]] * 4})
+    scorer = Scorer(words, reproducible=True, errors="column")
+    made = scorer(given)
+    assert [error is None for error in made["error"].to_pylist()] == [1, 0, 1, 1]
+    good = scorer(given.take([0, 2, 3]))
+    assert made.take([0, 2, 3]).drop("error").equals(good.drop("error"))
+
+
+def test_a_library_runs_its_rows_alone(mlp: Path, tmp_path: Path) -> None:
+    path = nanoloom.compile(mlp).save(tmp_path / "mlp.so")
+    x, scorer = models.features(70), Scorer(path, reproducible=True)
+    made = scorer({"x": x})["y"]
+    for i in (0, 33, 69):
+        np.testing.assert_array_equal(made[i], scorer({"x": x[i : i + 1]})["y"][0])

@@ -24,6 +24,7 @@ pub struct Raw {
     pub is_counted: bool,
     pub create: unsafe extern "C" fn(c_int) -> Handle,
     pub destroy: unsafe extern "C" fn(Handle),
+    pub limit: unsafe extern "C" fn(Handle, i64, *const i32),
     pub run: unsafe extern "C" fn(Handle, *const *const c_void, *const *mut c_void) -> c_int,
     pub input: Described,
     pub output: Described,

@@ -24,4 +24,4 @@ mod model;
 pub use element::{Bf16, Element, ElementType, Input, Output, F16};
 pub use functions::{Functions, Raw, RawTensor};
 pub use link::{link_model, link_model_as};
-pub use model::{Error, Model, Tensor};
+pub use model::{Cancellation, Error, Model, Tensor};

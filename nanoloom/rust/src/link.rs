@@ -82,9 +82,10 @@ fn read(text: &str) -> Result<Header, String> {
 }
 
 /// Names of functions, with what they take and give.
-const SIGNATURES: [(&str, &str); 9] = [
+const SIGNATURES: [(&str, &str); 10] = [
     ("create", "(threads: c_int) -> *mut c_void"),
     ("destroy", "(handle: *mut c_void)"),
+    ("limit", "(handle: *mut c_void, nanoseconds: i64, cancelled: *const i32)"),
     ("run", "(handle: *mut c_void, inputs: *const *const c_void, outputs: *const *mut c_void) -> c_int"),
     ("input", "(index: i32) -> *const RawTensor"),
     ("output", "(index: i32) -> *const RawTensor"),

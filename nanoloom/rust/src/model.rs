@@ -2,6 +2,9 @@
 
 use std::ffi::{c_char, c_int, c_void, CStr};
 use std::fmt;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
 
 use crate::element::{Element, ElementType, Input, Output};
 use crate::functions::{Functions, Handle, RawTensor};
@@ -69,6 +72,17 @@ impl Tensor {
     }
 }
 
+/// What ends runs from any thread: `cancel` ends those of all models that have it or a
+/// clone of it. It stays so.
+#[derive(Clone, Debug, Default)]
+pub struct Cancellation(Arc<AtomicI32>);
+
+impl Cancellation {
+    pub fn cancel(&self) {
+        self.0.store(1, Ordering::Release);
+    }
+}
+
 /// A handle: its threads and its working memory. Other handles of the model share its
 /// parameters.
 ///
@@ -77,7 +91,8 @@ impl Tensor {
 pub struct Model {
     functions: &'static Functions,
     handle: Handle,
-    rooms: Vec<usize>, // what memory each output needs, where a run says how much counts
+    cancellation: Option<Cancellation>, // whose word the handle reads
+    rooms: Vec<usize>,                  // what memory each output needs, where a run says how much counts
 }
 
 // A handle belongs to no thread, and what `&self` reads changes by `&mut self` alone.
@@ -94,7 +109,7 @@ impl Model {
                         for this CPU";
             return Err(Error { status: NO_HANDLE, text: text.into() });
         }
-        let mut made = Model { functions, handle, rooms: Vec::new() };
+        let mut made = Model { functions, handle, cancellation: None, rooms: Vec::new() };
         if functions.0.sizes == 0 {
             made.rooms = made.all_rooms()?;
         }
@@ -135,6 +150,18 @@ impl Model {
         let tensor = self.output(index)?;
         tensor.require(T::TYPE)?;
         Ok(vec![T::default(); self.room(&tensor, index)?])
+    }
+
+    /// From now on a run takes so long at most, and ends when somebody cancels it; the next
+    /// one is like any other. `None` for as long as it takes.
+    pub fn limit(&mut self, time: Option<Duration>, cancellation: Option<&Cancellation>) {
+        let most = |x: Duration| i64::try_from(x.as_nanos()).unwrap_or(i64::MAX);
+        // No time at all is over at once: 0 says as long as it takes.
+        let nanoseconds = time.map_or(0, |x| if x.is_zero() { -1 } else { most(x) });
+        self.cancellation = cancellation.cloned();
+        let word = self.cancellation.as_ref().map_or(std::ptr::null(), |x| x.0.as_ptr());
+        // SAFETY: the word lives as long as the handle has it; `&mut self` runs nothing.
+        unsafe { (self.functions.0.limit)(self.handle, nanoseconds, word) }
     }
 
     /// Reads the inputs and writes the outputs, in the order of the header.

@@ -1,5 +1,5 @@
 fn main() {
-    for (variable, module) in [("SUMS", "sums"), ("FOUND", "found")] {
+    for (variable, module) in [("SUMS", "sums"), ("FOUND", "found"), ("LOOP", "repeated")] {
         let library = std::env::var(variable).expect("the test names libraries");
         nanoloom::link_model_as(library, module).unwrap();
     }

@@ -2,8 +2,10 @@
 
 include!(concat!(env!("OUT_DIR"), "/sums.rs"));
 include!(concat!(env!("OUT_DIR"), "/found.rs"));
+include!(concat!(env!("OUT_DIR"), "/repeated.rs"));
 
-use nanoloom::{Error, F16, Model};
+use nanoloom::{Cancellation, Error, Model, F16};
+use std::time::Duration;
 
 fn said(result: Result<(), Error>) -> String {
     result.unwrap_err().to_string()
@@ -68,11 +70,38 @@ fn counted() {
     }
 }
 
+/// What ends early says why, and leaves the model as good as before.
+fn limited() {
+    let mut model = Model::new(&repeated::FUNCTIONS, 2).unwrap();
+    let (x, mut y) = ([1f32, -2.0], [0f32; 2]);
+    let mut run = |model: &mut Model, trips: i64| {
+        model.run(&[[trips][..].into(), x[..].into()], &mut [y[..].as_mut().into()])?;
+        Ok(y)
+    };
+    let status = |made: Result<[f32; 2], Error>| made.unwrap_err().status;
+    model.limit(Some(Duration::from_millis(5)), None);
+    assert_eq!(status(run(&mut model, 1 << 42)), 14);
+    model.limit(Some(Duration::ZERO), None);
+    assert_eq!(status(run(&mut model, 3)), 14);
+    let stop = Cancellation::default();
+    model.limit(Some(Duration::MAX), Some(&stop));
+    assert_eq!(run(&mut model, 3).unwrap(), [1.75, -3.5]);
+    let other = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(5));
+        stop.cancel();
+    });
+    assert_eq!(status(run(&mut model, 1 << 42)), 13);
+    other.join().unwrap();
+    model.limit(None, None);
+    assert_eq!(run(&mut model, 3).unwrap(), [1.75, -3.5]);
+}
+
 fn main() {
     refused(&mut Model::new(&sums::FUNCTIONS, 2).unwrap());
     let many = Model::new(&sums::FUNCTIONS, 1025).map(|_| ());
     assert_eq!(many.unwrap_err().status, 1);
     threads();
     counted();
+    limited();
     println!("all is right");
 }
