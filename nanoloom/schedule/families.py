@@ -37,7 +37,7 @@ class Family:
     the last reduced dimension lie together in a panel.  flat_cost: of a step of rows
     that are not packed, where one is read at a time, not a group.  tiles: of a matrix
     unit, not of vector registers.  widens: the left operand can be a copy in a wider
-    type.
+    type.  woven: so many groups are multiplied by one another: a panel has a multiple.
     """
 
     name: str
@@ -47,11 +47,12 @@ class Family:
     flat_cost: StepCost | None = None
     tiles: bool = False
     widens: bool = False
+    woven: int = 1
 
     @property
     def steps(self) -> int:
         """A panel has a multiple of so many groups: what is loaded at once."""
-        return TILE_STEPS if self.tiles else 1
+        return TILE_STEPS if self.tiles else self.woven
 
     def groups(self, extent: int) -> int:
         """Groups of a panel for a sum over this extent, zeros behind it among them."""
@@ -92,6 +93,17 @@ INT8_DOT = Family("int8-dot", BYTES, 4)
 # A vector is extended as it is loaded.
 INT8_PAIRS = Family(
     "int8-pairs", BYTES, 2, StepCost(1, 1, right=1, others=2, widened=32), widens=True
+)
+# Two additions of 16-bit numbers, a product and its addition are four steps of a sum
+# (vector/nanokernel/inner_products.py).  Two vectors of a row, and two of factors, are
+# in registers beside two of each column.
+INT8_INNER = Family(
+    "int8-inner",
+    BYTES,
+    2,
+    StepCost(0.5, 1.5, right_registers=2, others=4),
+    widens=True,
+    woven=2,
 )
 # vpmaddwd of numbers that are 16 bits wide: nothing is widened.
 INT16_PAIRS = Family(
@@ -140,8 +152,8 @@ FAMILIES = {
     family.name: family
     for family in (
         FMA_FAMILY, AMX_BF16, AMX_INT8, SME, BF16_DOT, BF16_CONVERT, BF16_HALVES,
-        INT8_DOT, INT8_PAIRS, INT16_PAIRS, INT8_LANES, BIT_PAIRS, BIT_TABLES,
-        BIT_COUNTS,
+        INT8_DOT, INT8_INNER, INT8_PAIRS, INT16_PAIRS, INT8_LANES, BIT_PAIRS,
+        BIT_TABLES, BIT_COUNTS,
     )
 }  # fmt: skip
 
@@ -160,6 +172,11 @@ def has_family(
         return packed and target.has("avx2") and not counts_words(target)
     if family is BIT_PAIRS:
         return packed and counts_words(target)
+    if family is INT8_INNER:
+        # Additions run where products do not, and leave their operands.
+        unit = target.vector
+        apart = unit.alu_per_cycle > unit.fma_per_cycle and not target.writes_over
+        return packed and apart and pair_products(target) is not None
     if family in (INT8_PAIRS, INT16_PAIRS):
         return pair_products(target) is not None
     if family is BF16_CONVERT:  # loads make f32 of bf16

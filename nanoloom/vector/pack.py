@@ -11,6 +11,7 @@ from nanoloom.vector.dialect import PACKED, make
 from nanoloom.weights.panels import WORD
 
 WIDE = 16  # bits
+PAIR = 2  # groups, of so many numbers each
 
 
 def use_packed_argument(kernel: Op, packing: Pack) -> None:
@@ -74,8 +75,11 @@ def packable(kernel: Op, block: ir.Block, packing: Pack) -> ir.Value:
     element = ir.RankedTensorType(argument.type).element_type
     if packing.bits and not is_byte(element):
         raise Error(f"only bytes become wider in panels, not {element}")
-    if packing.bits not in (0, WIDE) or (packing.bits and packing.sums):
-        raise Error(f"bytes become {WIDE} bits in panels, of which none holds sums")
+    if packing.bits not in (0, WIDE) or (packing.bits and not is_wide(packing)):
+        raise Error(
+            f"bytes become {WIDE} bits in panels, without sums, or in groups of 2 with "
+            "steps = 2 and sums = -1"
+        )
     paired = packing.group == 2 * WORD and packing.sums != 0
     of_bits = packing.sums == -1 and is_byte(element)
     if packing.differences != paired or (paired and not of_bits):
@@ -84,6 +88,12 @@ def packable(kernel: Op, block: ir.Block, packing: Pack) -> ir.Value:
             "differences = 1"
         )
     return argument
+
+
+def is_wide(packing: Pack) -> bool:
+    """Whether panels of wide numbers hold no sums, or those of their products."""
+    sums, groups = packing.sums, (packing.group, packing.steps)
+    return not sums or (sums == -1 and groups == (PAIR, PAIR))
 
 
 def is_byte(element: ir.Type) -> bool:

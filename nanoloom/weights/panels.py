@@ -23,7 +23,8 @@ class Panels(Derivation):
     sums: unless 0, a panel of bytes ends with a step more, for every column the sum of
     its numbers times this, as 32 bits (modulo 2^32); zeros but in the first of the
     outer reduced dimensions.
-    bits: unless 0, integers become such of so many bits, those of sums not.
+    bits: unless 0, integers become such of so many bits; sums are those of products
+    then: of every second group's numbers by those of the group behind it.
     differences: whether a group of eight bytes is two words of bits: those of all
     columns, then where each column's second word is another than its first.  Sums are
     the numbers of those places.
@@ -78,9 +79,8 @@ class Panels(Derivation):
         if self.differences:
             lanes = in_words(lanes)
         packed = np.ascontiguousarray(lanes).reshape(*shape[:-2], steps, shape[-1])
-        if self.sums:
-            return self.with_sums(packed)
-        return packed.astype(self.dtype(packed.dtype), copy=False)
+        packed = packed.astype(self.dtype(packed.dtype), copy=False)
+        return self.with_sums(packed) if self.sums else packed
 
     def with_sums(self, packed: Array) -> Array:
         """Panels with their columns' sums as a last step."""
@@ -94,6 +94,10 @@ class Panels(Derivation):
 
     def numbers(self, packed: Array) -> Array:
         """What is added up for each column: [..., columns, number]."""
+        if self.bits:
+            *outer, steps, _ = packed.shape
+            groups = packed.reshape(*outer, steps // 2, 2, self.columns, self.group)
+            return groups.astype(np.int64).prod(-3)
         if not self.differences:
             return packed.reshape(*packed.shape[:-1], self.columns, self.group)
         words = packed.reshape(*packed.shape[:-1], 2, self.columns, WORD)

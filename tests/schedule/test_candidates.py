@@ -147,7 +147,11 @@ def families(nest: LoopNest, machine: str) -> list[str]:
             "sapphirerapids",
             ["amx-int8", "int8-dot", "int8-pairs", "int8-lanes"],
         ),
-        (("u8", "s8", "i32"), "x86-64-v3", ["int8-pairs", "int8-lanes"]),
+        (
+            ("u8", "s8", "i32"),
+            "x86-64-v3",
+            ["int8-inner", "int8-pairs", "int8-lanes"],
+        ),
         (("s16", "s16", "i32"), "x86-64-v3", ["int16-pairs"]),
         (("f32", "f32", "f32"), "x86-64-v3", ["fma"]),
     ],

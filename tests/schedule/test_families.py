@@ -10,7 +10,7 @@ from nanoloom.target import by_name
 # target, operands, whether the right one is packed; what it has beside plain lanes
 KNOWN = [
     ("x86-64-v2", "s8", "s8", True, {"int8-pairs"}),
-    ("x86-64-v3", "u8", "s8", True, {"int8-pairs"}),
+    ("x86-64-v3", "u8", "s8", True, {"int8-pairs", "int8-inner"}),
     ("icelake-server", "u8", "s8", False, {"int8-pairs", "int8-dot"}),
     ("icelake-server", "s8", "s8", True, {"int8-pairs", "int8-dot"}),
     ("icelake-server", "s8", "s8", False, {"int8-pairs"}),  # no sums of columns

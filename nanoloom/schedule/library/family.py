@@ -26,6 +26,7 @@ from nanoloom.schedule.families import (
     BIT_TABLES,
     FMA_FAMILY,
     INT8_DOT,
+    INT8_INNER,
     INT8_LANES,
     INT8_PAIRS,
     INT16_PAIRS,
@@ -34,6 +35,11 @@ from nanoloom.schedule.families import (
     has_family,
 )
 from nanoloom.schedule.library.copy_rhs import is_of_any_length
+from nanoloom.schedule.library.wide_panels import (
+    panel_bits,
+    suits_inner,
+    wide_cost,
+)
 from nanoloom.schedule.step_cost import (
     BY_INTEGERS,
     CONVERSION,
@@ -61,6 +67,7 @@ PREFERENCE = (
     BF16_CONVERT,
     BF16_HALVES,
     INT8_DOT,
+    INT8_INNER,
     INT8_PAIRS,
     INT16_PAIRS,
     INT8_LANES,
@@ -116,6 +123,8 @@ def is_wanted(
         return pays(target, root.reads[shape.left].element)
     if family is BIT_PAIRS:
         return shape.extents[shape.reduced[-1]] >= family.group
+    if family is INT8_INNER:
+        return suits_inner(shape, target) and not nest.in_front(root.name)
     if family is BIT_TABLES:
         return suits_tables(shape, target)
     if family.tiles:
@@ -201,30 +210,10 @@ def column_sums(
     """What panels hold of their columns' sums (weights/panels.py), 0 for nothing."""
     if family is BIT_PAIRS:
         return -1  # where a column's words differ
+    if family is INT8_INNER:
+        return -1  # products of its own numbers
     use = dot_use(root, shape, target) if family is INT8_DOT else None
     return 0 if use is None else use.correction
-
-
-def panel_bits(family: Family, shape: Contraction) -> int:
-    """Of an integer in panels, 0 for as many as a weight has.
-
-    Where rows share a panel, what each of them would widen again is wide before.
-    """
-    rows = prod(shape.extents[d] for d in shape.rows)
-    return bits("s16") if family is INT8_PAIRS and rows >= 2 * FEW_ROWS else 0
-
-
-def wide_cost(cost: StepCost, shape: Contraction, target: Target) -> StepCost:
-    """Of a step that reads wide panels: nothing is widened, but more comes.
-
-    From the second-level cache, if a panel is more than half of the first one: tiles of
-    few rows wait for it.
-    """
-    depth = prod(shape.extents[d] for d in shape.reduced)
-    columns = target.caches.line * 8 // bits("f32")  # about
-    panel = depth * columns * bits("s16") // 8
-    loads = target.caches.l2_loads if 2 * panel > target.caches.l1d else 1
-    return replace(cost, right=0, right_loads=loads)
 
 
 def step_cost(
@@ -242,6 +231,8 @@ def step_cost(
     are read under a mask, which without mask registers is one more vector.
     """
     cost = numbers_cost(family, root, shape, target)
+    if family is INT8_INNER:
+        return cost  # panels come as fast as they are multiplied, rows are wide before
     if packed and panel_bits(family, shape):
         return wide_cost(cost, shape, target)
     if packed:

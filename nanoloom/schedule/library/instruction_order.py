@@ -11,6 +11,7 @@ from nanoloom.schedule.families import (
     BIT_PAIRS,
     BIT_TABLES,
     INT8_DOT,
+    INT8_INNER,
     INT8_LANES,
     INT8_PAIRS,
     INT16_PAIRS,
@@ -23,6 +24,7 @@ from nanoloom.target.instructions.x86 import BROADCAST_BITS
 GROUPED = (
     BF16_DOT,
     INT8_DOT,
+    INT8_INNER,
     INT8_PAIRS,
     INT16_PAIRS,
     INT8_LANES,

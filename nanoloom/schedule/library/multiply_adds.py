@@ -17,7 +17,7 @@ from nanoloom.schedule.library.copy_rhs import (
     is_of_any_length,
     pays_to_copy,
 )
-from nanoloom.schedule.library.family import column_sums, panel_bits, step_cost
+from nanoloom.schedule.library.family import column_sums, step_cost
 from nanoloom.schedule.library.k_blocking import in_k_blocks, k_blocking, may_be_blocked
 from nanoloom.schedule.library.nanokernels import (
     Operands,
@@ -38,6 +38,7 @@ from nanoloom.schedule.library.panels import (
 from nanoloom.schedule.library.prefetch_lhs import prefetch_lhs
 from nanoloom.schedule.library.result_rows import in_rows
 from nanoloom.schedule.library.task_panel import task_panel
+from nanoloom.schedule.library.wide_panels import panel_bits
 from nanoloom.schedule.register_tile import RegisterTile
 from nanoloom.schedule.step_cost import FMA, StepCost
 from nanoloom.target.facts import Target, VectorUnit

@@ -18,6 +18,7 @@ from nanoloom.schedule.families import (
     BIT_TABLES,
     FAMILIES,
     FMA_FAMILY,
+    INT8_INNER,
     INT8_LANES,
     INT8_PAIRS,
     INT16_PAIRS,
@@ -114,6 +115,8 @@ def unroll(tile: RegisterTile, product: Operands) -> int:
     int8-lanes, which are for Arm and RISC-V: two were not measured.
     """
     family = product.family
+    if family is INT8_INNER:
+        return max(1, groups_of_round(tile.rows, tile.vectors) // 2)
     if family in (INT8_PAIRS, INT16_PAIRS) and product.packed:
         return groups_of_round(tile.rows, tile.vectors)
     if family in (BIT_TABLES, INT8_LANES, INT8_PAIRS, INT16_PAIRS):
@@ -181,8 +184,8 @@ def is_interleaved(
 def widened_values(tile: RegisterTile, product: Operands, target: Target) -> int:
     """Numbers of each row of the left operand that are converted at once.
 
-    All of them, in front of the loops, if they stay in the cache; with a panel a strip.
-    None where only a run says how many there are.
+    All of them, in front of the loops, if they stay in the cache, or a family reads no
+    others; with a panel a strip.  None where only a run says how many there are.
     """
     sums, element = product.root.writes[0].element, product.left.element
     if not product.family.widens or bits(element) == bits(sums):
@@ -193,6 +196,8 @@ def widened_values(tile: RegisterTile, product: Operands, target: Target) -> int
         return 0
     if product.in_panel:
         return max(strip(target), target.lanes(bits(sums)))
+    if product.family is INT8_INNER:
+        return product.depth
     made = lhs_scalars(tile, product) * bits("f32") // 8
     return product.depth if made <= target.caches.reach else 0
 

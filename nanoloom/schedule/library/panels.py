@@ -15,6 +15,7 @@ from nanoloom.schedule.families import (
     FAMILIES,
     FEW_ROWS,
     IMAGE_ROWS,
+    INT8_INNER,
     Family,
 )
 from nanoloom.schedule.language import (
@@ -43,6 +44,7 @@ from nanoloom.schedule.library.row_block import (
     row_block,
     rows_of_one_panel,
 )
+from nanoloom.schedule.library.rows_by_panels import rows_by_panels
 from nanoloom.schedule.library.schedule_implicit_padding import implicit_padding_of
 from nanoloom.schedule.library.task_order import slowest_axis
 from nanoloom.schedule.packing import Pack
@@ -71,6 +73,8 @@ def tiled(
     """
     outer, inner = loop_sizes(root, last, shape, nanokernel, columns, target)
     sizes = outer, inner
+    if nanokernel.family == INT8_INNER.name:
+        return rows_by_panels(nest, root, last, shape, nanokernel, sizes, target)
     outer, inner = with_image_rows(nest, root, shape, nanokernel, sizes, target)
     tile = any(inner) and not nanokernel.depth
     panels: tuple[Tile, ...] = ()
@@ -192,6 +196,8 @@ def prefetches(
         return ()
     (packing,) = packings
     (plan,) = (word for word in words if isinstance(word, Nanokernel))
+    if plan.family == INT8_INNER.name:
+        return ()  # lines follow on each other through all panels of a task
     if any(x.is_sample and x.is_reduction for x in nest.stage(plan.stage).axes):
         return ()  # rounds of a sum as long as only a run knows have no shares of lines
     made = Schedule((*packings, *words)).apply(nest)

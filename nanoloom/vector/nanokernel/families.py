@@ -14,6 +14,7 @@ from nanoloom.vector.nanokernel import (
     fma,
     group_products,
     guarded_sums,
+    inner_products,
     single_products,
 )
 from nanoloom.vector.nanokernel.operands import fma_panel
@@ -58,6 +59,9 @@ def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
     if tile.plan.copy_rhs:
         copy_right(tile)
     family = tile.plan.family
+    if family == "int8-inner":
+        use = known(pair_use(target, left, right))
+        return inner_products.accumulate(tile, use, signed)
     if family in GROUPS:
         use = known(GROUPS[family](target, left, right))
         return group_products.accumulate(tile, use, signed)

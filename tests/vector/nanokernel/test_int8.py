@@ -45,6 +45,11 @@ TARGETS = (
 EACH = pytest.mark.parametrize("name, family", TARGETS, ids=[n for n, _ in TARGETS])
 
 
+def of_many_rows(family: str, name: str, rows: int) -> str:
+    """The family where rows share what is made of columns (test_inner_products.py)."""
+    return "int8-inner" if name == "x86-64-v3" and rows >= 16 else family
+
+
 def numbers(seed: int, sign: str, *shape: int) -> Array:
     """All of a type's range, its ends among them."""
     made = sample(seed, shape, DTYPES[sign], -128, 255)
@@ -85,7 +90,8 @@ def test_weights(
 ) -> None:
     target = machine(name, monkeypatch)
     left, right = numbers(m, signs[0], m, k), numbers(n, signs[1], k, n)
-    assert compare("mk,kn->mn", left, right, target, packed=True) == family
+    found = compare("mk,kn->mn", left, right, target, packed=True)
+    assert found == of_many_rows(family, name, m)
 
 
 @pytest.mark.parametrize(("rows", "bits"), [(16, 16), (160, 16), (15, 0), (1, 0)])
@@ -217,4 +223,5 @@ def test_an_epilogue(name: str, family: str, result: str, monkeypatch: Any) -> N
     assert not (got == np.roll(wanted, 1, 0)).all()
     text = stage_text(program_of(make, x), "vector", target)
     assert "memref.alloc(" not in text  # the sums are never in memory
-    assert family in stage_text(program_of(make, x), "schedule", target)
+    expected = of_many_rows(family, name, 33)
+    assert expected in stage_text(program_of(make, x), "schedule", target)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from nanoloom.errors import Error
 from nanoloom.ir.make_generic import element_type
-from nanoloom.ir.mlir import arith, ir, tensor
+from nanoloom.ir.mlir import arith, bufferization, ir, tensor
 from nanoloom.linalg.builder.pointwise import pointwise
 from nanoloom.linalg.builder.tensor_slices import extents_of, sliced
 from nanoloom.nest.extent import Lanes
@@ -28,11 +28,13 @@ def convert_lhs(
     made: Callable[[ir.Value], ir.Value] | None = None,
     *,
     signed: bool = True,
+    apart: int = 0,
 ) -> None:
     """Let a tile read its left operand as numbers of a wider type; exact.
 
-    made: what becomes of a number, by default itself.  Nothing happens where the tile
-    says so: the nanokernel converts what it reads itself.
+    made: what becomes of a number, by default itself.  apart: numbers behind each row,
+    for rows of the cache are few where theirs lie a power of two apart.  Nothing
+    happens where the tile says so: the nanokernel converts what it reads itself.
     """
     kind, widened = ir.RankedTensorType(tile.left.type), tile.plan.convert_lhs
     if not widened:
@@ -46,7 +48,10 @@ def convert_lhs(
             f"widened = {widened}: a nanokernel that copies no panel converts whole "
             f"rows, {tile.steps} numbers"
         )
-    room = tensor.empty(known, element)
+    room: ir.Value = tensor.empty(known, element)
+    if apart:  # a part of an empty tensor would be one without gaps
+        wider = ir.RankedTensorType.get([*known[:-1], known[-1] + apart], element)
+        room = bufferization.alloc_tensor(wider, [])
     target = part_of(room, tile.left)
     words = along_rows(kind.rank, whole_registers(tile.plan.lanes, element, known))
     convert = made or (lambda x: extended(element, x, signed))

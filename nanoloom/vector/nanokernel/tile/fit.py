@@ -23,6 +23,7 @@ from nanoloom.nest.contraction import Contraction
 from nanoloom.schedule.families import (
     BIT_PAIRS,
     FAMILIES,
+    INT8_INNER,
     SME,
     TILE_ROWS,
     TILE_STEPS,
@@ -181,7 +182,7 @@ def require_panels(
         return
     use = dot_for(target, *elements(op, shape)[:2])
     flipped = plan.family == "int8-dot" and use is not None and use.flipped
-    sums = flipped or plan.family == BIT_PAIRS.name
+    sums = flipped or plan.family in (BIT_PAIRS.name, INT8_INNER.name)
     dims = map_dims(maps(op)[shape.right])
     depth = ir.RankedTensorType(logical.type).shape[dims.index(shape.reduced[-1])]
     require_panel(shape, plan, logical, columns, depth, int(sums))
