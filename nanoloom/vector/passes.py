@@ -86,8 +86,9 @@ class Pass:
     makes: tuple[Condition, ...] = ()
 
 
+EMPTY = "tensor.empty"
+FEWER_TENSORS = ("eliminate-empty-tensors",)  # results are computed where wanted
 TO_BUFFERS = (
-    "eliminate-empty-tensors",  # results are computed where they are wanted
     "one-shot-bufferize{bufferize-function-boundaries=1 "
     "function-boundary-type-conversion=identity-layout-map}",
     "canonicalize",
@@ -102,6 +103,8 @@ IN_F32 = ("arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f3
 
 def to_buffers(work: Work) -> None:
     """Tensors become buffers, results the arguments that stand for them."""
+    if named(work.module, EMPTY):  # else it takes as long as bufferizing, for nothing
+        run_pipeline(work.module, FEWER_TENSORS, verify=False)
     run_pipeline(work.module, TO_BUFFERS, verify=False)
     drop_redundant_copies(work.module)
     return_nothing(work.module)
