@@ -83,11 +83,15 @@ def by_dynamo(
 def by_script(
     module: torch.nn.Module, tensors: Any, names: Any, dynamic: bool, path: Path
 ) -> None:
+    """What it has no operators for is written by its successor, as people do."""
     axes = {name: {0: "batch"} for name in names} if dynamic else None
-    torch.onnx.export(
-        module, tensors, str(path), dynamo=False, input_names=names,
-        dynamic_axes=axes, opset_version=OPSET,
-    )  # fmt: skip
+    try:
+        torch.onnx.export(
+            module, tensors, str(path), dynamo=False, input_names=names,
+            dynamic_axes=axes, opset_version=OPSET,
+        )  # fmt: skip
+    except torch.onnx.errors.UnsupportedOperatorError:
+        by_dynamo(module, tensors, names, dynamic, path)
 
 
 def by_export(
