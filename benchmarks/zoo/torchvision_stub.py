@@ -25,6 +25,7 @@ def made(name: str) -> Any:
 
 class Empty(ModuleType):
     __path__: ClassVar[list[str]] = []
+    __version__ = "0.28.0"  # transformers asks whether it is old
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

@@ -29,6 +29,15 @@ SMALL: dict[str, Any] = {
     "rotary_dim": 16, "d_inner": 128, "qk_rope_head_dim": 16, "n_group": 1,
     "topk_group": 1, "state_size": 16, "attention_window": 8,
 }  # fmt: skip
+# Where these sizes contradict each other.
+OWN: dict[str, dict[str, Any]] = {
+    "Lilt": {"hidden_size": 96},
+    "GPTNeo": {"attention_types": [[["global", "local"], 1]]},
+    "Mamba2": {"num_heads": 8},
+    "DeepseekV2": {"num_key_value_heads": 4},
+    "DeepseekV3": {"num_key_value_heads": 4},
+    "Dots1": {"n_shared_experts": 1},
+}
 # A model's class, which knows its configuration, and what else the latter says.
 TEXTS = """
 Bert Roberta DistilBert Albert Electra MPNet ConvBert Deberta DebertaV2 MobileBert
@@ -44,7 +53,7 @@ OpenAIGPT Ministral Arcee Ernie4_5 Dots1 Exaone4 Lfm2 RecurrentGemma
 IMAGES = """
 ViT DeiT Beit Swin Swinv2 ConvNext ConvNextV2 ResNet RegNet MobileNetV1 MobileNetV2
 MobileViT MobileViTV2 Segformer PoolFormer LevitModel:Levit Dinov2 PvtV2 Pvt Bit Cvt
-VAN:Van FocalNet EfficientNet Hiera ViTMSN PoolFormer Dinov2WithRegisters Ijepa
+FocalNet EfficientNet Hiera ViTMSN PoolFormer Dinov2WithRegisters IJepa
 SwiftFormer TextNet
 """
 WAYS = (
@@ -63,7 +72,8 @@ def configured(name: str) -> torch.nn.Module:
     cls = getattr(transformers, f"{name}Model")
     config_class = cls.config_class
     known = set(config_class().to_dict())
-    config = config_class(**{k: v for k, v in SMALL.items() if k in known})
+    sizes = {k: v for k, v in SMALL.items() if k in known} | OWN.get(name, {})
+    config = config_class(**sizes)
     config._attn_implementation = "eager"
     return cls(config)
 
@@ -77,10 +87,12 @@ def image(name: str) -> tuple[torch.nn.Module, Inputs]:
 
     cls = getattr(transformers, f"{name}Model")
     config = cls.config_class()
-    side = 64 if not hasattr(config, "window_size") else 224
+    fixed = hasattr(config, "window_size") or name in ("Levit", "Pvt", "Hiera")
+    side = 224 if fixed else 64
     own = {k: v for k, v in (("hidden_size", 64), ("intermediate_size", 128),
                              ("num_hidden_layers", 2), ("num_attention_heads", 4))
-           if isinstance(getattr(config, k, None), int)}  # fmt: skip
+           if isinstance(getattr(config, k, None), int)
+           and not hasattr(config, "hidden_sizes")}  # fmt: skip
     if "num_hidden_layers" in own and hasattr(config, "patch_size"):
         config = cls.config_class(**own, image_size=side)
     return cls(config), {"pixel_values": floats(2, 3, side, side)}
