@@ -11,6 +11,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from nanoloom.binary import executable, link
 from nanoloom.binary.elf import Machine
@@ -43,6 +44,11 @@ def pytest_collection_modifyitems(
 
 def pytest_configure(config: pytest.Config) -> None:
     Asked.all_cases = config.getoption("--all-cases")
+    # A machine that does other things as well is no fault of what is tested.
+    settings.register_profile(
+        "any load", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+    settings.load_profile("any load")
 
 
 def pytest_collection() -> None:
