@@ -6,6 +6,7 @@ The window's extents come from an operand of that shape whose elements nobody re
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -106,17 +107,19 @@ def max_pool(b: Builder, node: Node) -> list[Tensor | None]:
 
 
 def parts_of(window: Window) -> list[Window]:
-    """Windows one behind the other that give the largest of a window, in fewer taps.
+    """Windows one behind the other that give the same as a window, in fewer taps.
 
-    Along one axis each, of which the last is first: max over 5 x 5 is max over 5 of max
-    over 5.  What is between is written and read once more.
+    Along one axis each, of which the last is first: a sum or maximum over 5 x 5 is one
+    over 5 of those over 5.  What is between is written and read once more; of a single
+    window nothing is shared.
     """
     parts, apart = [], 0
     for axis in reversed(range(window.rank)):
         part = window.along(axis)
         apart += (part.kernel[axis] + BETWEEN) * prod(window.strides[:axis])
         parts.append(part)
-    return parts if apart < prod(window.kernel) + BETWEEN else [window]
+    fewer = apart < prod(window.kernel) + BETWEEN
+    return parts if fewer and max(window.result) > 1 else [window]
 
 
 def pool_with_places(
@@ -176,12 +179,31 @@ def average_pool(b: Builder, node: Node) -> Tensor:
     Taps that meet the border alone may count, and are not read.
     """
     x, window = node.input(0), pool_window(node)
-    met = window.within()
-    padded = met.pad(b, to_channels_last(b, node, x))
-    total = pool(b, padded, met, 0, lambda s, x: s + x)
+    total = summed(b, to_channels_last(b, node, x), window.within())
     divisor = divisors(b, node, window, total.dtype)
     made = b.elementwise(lambda s, c: s / c, total, divisor, dtype=x.dtype)
     return from_channels_last(b, node, made)
+
+
+def summed(
+    b: Builder,
+    x: Tensor,
+    window: Window,
+    prepare: Callable[[Scalar], Scalar] = lambda x: x,
+) -> Tensor:
+    """The sum of each window, of what is prepared of its elements."""
+    parts = parts_of(window)
+    padded = window.pad(b, x)
+    if len(parts) == 1:
+        return pool(b, padded, window, 0, lambda s, x: s + prepare(x))
+    # No border is around what the first one makes: sums would be joined over it.
+    none = (0,) * window.rank
+    spatial = padded.shape[2:] if window.in_planes else padded.shape[1:-1]
+    first, *others = parts_of(replace(window, low=none, high=none, size=spatial))
+    made = pool(b, padded, first, 0, lambda s, x: s + prepare(x))
+    for part in others:
+        made = pool(b, made, part, 0, lambda s, x: s + x)
+    return made
 
 
 def divisors(b: Builder, node: Node, window: Window, dtype: np.dtype) -> Tensor:
@@ -201,8 +223,7 @@ def divisors(b: Builder, node: Node, window: Window, dtype: np.dtype) -> Tensor:
 def lp_pool(b: Builder, node: Node) -> Tensor:
     """LpPool: the p-norm of each window."""
     x, window, p = node.input(0), pool_window(node).within(), norm_of(node)
-    padded = window.pad(b, to_channels_last(b, node, x))
-    total = pool(b, padded, window, 0, lambda s, x: s + power(x, p))
+    total = summed(b, to_channels_last(b, node, x), window, lambda x: power(x, p))
     made = b.elementwise(lambda s: root(s, p), total, dtype=x.dtype)
     return from_channels_last(b, node, made)
 

@@ -1,8 +1,9 @@
-"""The largest of a window, found along one axis after the other."""
+"""The largest of a window, and its sum, along one axis after the other."""
 
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import onnx
@@ -81,8 +82,10 @@ def test_axes_are_apart_where_that_is_fewer_taps(
         (s - k) // step + 1 for s, k, step in zip(size, kernel, strides, strict=True)
     )
     window = Window(kernel, strides, ones, zeros, zeros, size, result)
+    single = Window(kernel, strides, ones, zeros, zeros, kernel, ones)
     with mlir.context():
         parts = parts_of(window)
+        assert parts_of(single) == [single]
     assert len(parts) == count
     assert parts[0].size == size and parts[-1].result == result
     for part, following in pairwise(parts):
@@ -115,3 +118,25 @@ def test_images_of_any_size() -> None:
         right = windows(x, case, False, -np.inf)[0].max(0)
         assert (program({"x": x})["y"] == right).all()
         assert right.std() > 0
+
+
+@pytest.mark.parametrize(("strides", "channels"), [((1, 1), 64), ((2, 2), 9)])
+def test_sums_over_wide_borders(strides: tuple[int, int], channels: int) -> None:
+    """Compiled: windows that lie in the border for the most part."""
+    case: dict[str, Any] = {
+        "kernel_shape": [36, 21], "strides": [*strides], "dilations": [1, 1],
+        "pads": [25, 20, 27, 5],
+    }  # fmt: skip
+    x = np.random.default_rng(3).standard_normal((1, channels, 16, 39), np.float32)
+    sides = [
+        helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
+        for name, shape in (("x", x.shape), ("y", None))
+    ]
+    node = helper.make_node("AveragePool", ["x"], ["y"], count_include_pad=1, **case)
+    graph = helper.make_graph([node], "pool", sides[:1], sides[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)])
+    got = nanoloom.compile(model, threads=1, cache=shared_cache())({"x": x})["y"]
+    values, _, counted = windows(x.astype(np.float64), case, False, 0)
+    right, size = (v.sum(0) / counted.sum(0) for v in (values, abs(values)))
+    bound = (16 + 21) * 2.0**-24 * size  # of each sum the terms that are there
+    assert (abs(got - right) <= bound).all() and abs(right).max() > 4 * bound.max()
