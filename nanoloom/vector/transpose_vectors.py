@@ -26,6 +26,7 @@ from nanoloom.ir.mlir import arith, ir
 from nanoloom.nest.extent import ONE, Lanes
 from nanoloom.vector.extent_values import possible_values
 from nanoloom.vector.extents import is_same, rounded_down
+from nanoloom.vector.reduction_init import root
 from nanoloom.vector.register_transpose import PIECE, BlockTranspose
 from nanoloom.vector.tile_loops import stepped, strips
 from nanoloom.vector.tile_points import with_value
@@ -124,10 +125,13 @@ def ended(loops: Loops, extent: ir.Value, size: int) -> ir.Value:
     """Where blocks of a size end: where the extent does, if the last one can overlap
     the one before it.
 
-    What both write is the same, unless results are added to what is there.
+    What both write is the same, unless results are made of what is there: of outputs,
+    or of inputs in their place.
     """
     arguments = list(loops.block.arguments)[len(loops.inputs) :]
     reads = any(list(argument.uses) for argument in arguments)
+    written = {root(x.buffer) for x in loops.outputs}
+    reads = reads or any(root(x.buffer) in written for x in loops.inputs)
     overlaps = not reads and min(possible_values(extent), default=0) >= size
     return extent if overlaps else rounded_down(extent, size)
 

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import parser
 
+import nanoloom
 from nanoloom.errors import Error
 from nanoloom.kernels.program import Program
 from nanoloom.nest.extent import Lanes
@@ -24,6 +26,7 @@ from tests.vector.kernel_harness import (
     backwards,
     program_of,
     run,
+    shared_cache,
     stage_text,
     targets,
 )
@@ -209,6 +212,22 @@ def test_a_transpose_uses_shuffles_and_whole_vectors() -> None:
     CHECK-NOT: memref.load
     """,
     )
+
+
+@pytest.mark.parametrize("channels", [5, 7, 4])
+def test_squares_over_what_they_read(channels: int) -> None:
+    """Results over an operand: squares that overlap would add to it twice."""
+    text = f"""<ir_version: 8, opset_import: ["" : 13]>
+      g (int8[3, {channels}, 8] x, uint8[{channels}, 1, 1] w) => (int32[a, b, c] y) {{
+        v = ConvInteger<group = {channels}, kernel_shape = [1]>(x, w)
+        y = ReduceMax<axes = [1, 2]>(v) }}"""
+    random = np.random.default_rng(channels)
+    x = random.integers(-128, 128, (3, channels, 8)).astype(np.int8)
+    w = random.integers(0, 256, (channels, 1, 1)).astype(np.uint8)
+    model = parser.parse_model(text)
+    made = nanoloom.compile(model, threads=1, cache=shared_cache())({"x": x, "w": w})
+    right = (x.astype(np.int64) * w[None, :, 0]).max((1, 2))
+    assert made["y"].ravel().tolist() == right.tolist()
 
 
 @pytest.mark.parametrize(
