@@ -12,15 +12,14 @@ from typing import Any
 
 import onnx_ir as ir
 import torch
-from torch.fx.experimental.symbolic_shapes import statically_known_true
-from torch.utils import _sympy
+from torch.utils._sympy import functions
 
 from nanoloom.errors import Unsupported
 from nanoloom.frontend.torch.writer import INT64, Writer
 
 # sympy's types say little of what its functions give.
 Expr = Symbol = Any
-F, S = _sympy.functions, import_module("sympy")
+F, S = functions, import_module("sympy")
 
 
 class Sizes:
@@ -170,10 +169,6 @@ def expression(size: torch.SymInt) -> Expr:
 
 def nonnegative(expr: Expr) -> bool:
     return bool(expr.args[0].is_nonnegative) and bool(expr.args[1].is_positive)
-
-
-def is_nonnegative(size: int | torch.SymInt) -> bool:
-    return statically_known_true(size >= 0)
 
 
 CHAINS = (
