@@ -14,7 +14,8 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.traceback import preserve_node_meta
 
 from nanoloom.errors import Unsupported
-from nanoloom.frontend.torch.exported import is_mutation
+from nanoloom.frontend.torch.call import is_mutation
+from nanoloom.frontend.torch.decomposed import storage
 from nanoloom.torch.graph_program import Settings, settings_of
 from nanoloom.torch.parts import compiled_parts
 
@@ -111,13 +112,6 @@ def shares(traced: fx.GraphModule) -> bool:
             return True
         taken.add(found)
     return False
-
-
-def storage(node: fx.Node) -> int | None:
-    value = node.meta.get("val")
-    if not isinstance(value, torch.Tensor):
-        return None
-    return value.untyped_storage()._cdata
 
 
 def behind_autograd(

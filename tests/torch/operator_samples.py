@@ -20,7 +20,7 @@ from torch.testing._internal.common_methods_invocations import (  # pyright: ign
 )
 from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImports]
 
-from nanoloom.frontend.torch.exported import is_mutation
+from nanoloom.frontend.torch.call import is_mutation
 
 # What the models of these tests and their like are made of.
 USED = """

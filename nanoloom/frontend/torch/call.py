@@ -175,3 +175,9 @@ def arguments(node: fx.Node) -> dict[str, Any]:
         elif argument.has_default_value():
             given[argument.name] = argument.default_value
     return given
+
+
+def is_mutation(node: fx.Node) -> bool:
+    """Whether a node changes one of its tensors in place."""
+    schema = getattr(node.target, "_schema", None)
+    return node.op == "call_function" and schema is not None and schema.is_mutable

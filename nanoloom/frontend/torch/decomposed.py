@@ -17,11 +17,14 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
-from nanoloom.frontend.torch.call import Call
-from nanoloom.frontend.torch.encoder_layer import RULES
+from nanoloom.frontend.torch import encoder_layer, ranked
+from nanoloom.frontend.torch.call import Call, is_mutation
 
 if TYPE_CHECKING:
     from nanoloom.frontend.torch.graph import GraphImporter
+
+
+RULES = encoder_layer.RULES | ranked.RULES
 
 
 @cache
@@ -72,7 +75,7 @@ def decomposed(call: Call, importer: GraphImporter) -> Any:
 
 
 def traced_rule(run: Any, examples: list[Any], target: Any) -> fx.GraphModule | None:
-    """None where the rule is the operator again, or needs numbers."""
+    """None where the rule is the operator again, needs numbers, or draws some."""
     mode = next((x.fake_mode for x in examples if isinstance(x, FakeTensor)), None)
     whole = target in RULES  # in operators that keep their meaning
     try:
@@ -80,8 +83,39 @@ def traced_rule(run: Any, examples: list[Any], target: Any) -> fx.GraphModule | 
             made = make_fx(run, pre_dispatch=whole)(*examples)
     except Exception:  # noqa: BLE001 - whatever a rule of torch raises
         return None
+    for node in filter(is_mutation, made.graph.nodes):
+        without_change(node)
     calls = [n.target for n in made.graph.nodes if n.op == "call_function"]
-    return None if target in calls else made
+    return None if target in calls or any(map(is_random, calls)) else made
+
+
+def is_random(target: Any) -> bool:
+    return torch.Tag.nondeterministic_seeded in getattr(target, "tags", ())
+
+
+def without_change(node: fx.Node) -> None:
+    """`x.f_()` as `f(x)`, where nobody else reads x or memory of it.
+
+    Torch's rules change what they have made themselves.
+    """
+    target: Any = node.target
+    name, changed = target._schema.name.removeprefix("aten::"), node.args[0]
+    twin = getattr(torch.ops.aten, name.removesuffix("_"), None)
+    if not name.endswith("_") or not isinstance(changed, fx.Node) or twin is None:
+        return
+    others = [n for n in node.graph.nodes if n not in (node, changed)]
+    own = changed.op == "call_function" and list(changed.users) == [node]
+    alone = own and storage(changed) not in map(storage, others)
+    if alone and target._overloadname in twin.overloads():
+        node.target = getattr(twin, target._overloadname)
+
+
+def storage(node: fx.Node) -> int | None:
+    """The memory that a node's tensor lies in; None for what is no tensor."""
+    value = node.meta.get("val")
+    if not isinstance(value, torch.Tensor):
+        return None
+    return value.untyped_storage()._cdata
 
 
 def inlined(made: fx.GraphModule, given: list[Any], importer: GraphImporter) -> Any:

@@ -21,6 +21,7 @@ from torch.export.graph_signature import (
 )
 
 from nanoloom.errors import Unsupported
+from nanoloom.frontend.torch.call import is_mutation
 from nanoloom.frontend.torch.element_types import element_type, numpy_view
 from nanoloom.frontend.torch.graph import GraphImporter
 from nanoloom.frontend.torch.memory_order import Order, inverse, memory_order
@@ -172,11 +173,6 @@ def functional(exported: ExportedProgram) -> ExportedProgram:
     if any(is_mutation(n) or n.op == "get_attr" for n in graph.nodes):
         return exported.run_decompositions({})
     return exported
-
-
-def is_mutation(node: fx.Node) -> bool:
-    schema = getattr(node.target, "_schema", None)
-    return node.op == "call_function" and schema is not None and schema.is_mutable
 
 
 def import_exported(

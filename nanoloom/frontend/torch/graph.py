@@ -82,6 +82,9 @@ class GraphImporter:
                 element_type(value.dtype, "")
         if target is operator.getitem:
             return getitem(made)
+        if isinstance(target, type) and issubclass(target, tuple):  # of its results
+            return tuple(self.values[x] if isinstance(x, fx.Node) else x
+                         for x in node.args)  # fmt: skip
         if name_of(target) in ASSERTIONS:
             return None
         if isinstance(made.out, SYMBOLIC) or is_number(node):

@@ -1,0 +1,74 @@
+"""Operators about the order of numbers and their distances, in torch's simpler ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+aten: Any = torch.ops.aten
+
+
+def median(
+    x: torch.Tensor, dim: int, keepdim: bool = False
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The lower one of two in the middle; NaN where there is one."""
+    if x.dim() == 0:
+        return x.clone(), torch.zeros_like(x, dtype=torch.int64)
+    values, places = torch.sort(x, dim=dim)
+    middle = (x.shape[dim] - 1) // 2
+    value, place = (t.narrow(dim, middle, 1) for t in (values, places))
+    if x.is_floating_point():
+        unknown = torch.isnan(x)
+        some = unknown.any(dim, keepdim=True)
+        value = torch.where(some, float("nan"), value)
+        first = unknown.to(torch.int64).argmax(dim, keepdim=True)
+        place = torch.where(some, first, place)
+    return (value, place) if keepdim else (value.squeeze(dim), place.squeeze(dim))
+
+
+def median_of_all(x: torch.Tensor) -> torch.Tensor:
+    return median(x.reshape(-1), 0)[0]
+
+
+def searchsorted(
+    rows: torch.Tensor, x: torch.Tensor, *, out_int32: bool = False,
+    right: bool = False, side: str | None = None, sorter: torch.Tensor | None = None,
+) -> torch.Tensor:  # fmt: skip
+    """How many numbers of a row are in front of each: all are compared."""
+    if sorter is not None:
+        rows = torch.gather(rows, -1, sorter)
+    row, number = rows.unsqueeze(-2) if rows.dim() > 1 else rows, x.unsqueeze(-1)
+    # NaN, which no comparison holds for, is behind all numbers.
+    behind = row > number if right or side == "right" else row >= number
+    count = (~behind).sum(-1)
+    return count.to(torch.int32) if out_int32 else count
+
+
+def searchsorted_number(rows: torch.Tensor, x: float, **said: Any) -> torch.Tensor:
+    return searchsorted(rows, torch.full((), x, dtype=rows.dtype), **said)
+
+
+def distances(
+    x: torch.Tensor, y: torch.Tensor, p: float, compute_mode: int | None
+) -> torch.Tensor:
+    """Between all rows of x and y; of differences, whatever the mode."""
+    apart = (x.unsqueeze(-2) - y.unsqueeze(-3)).abs()
+    if p == 0:
+        return (apart != 0).to(x.dtype).sum(-1)
+    if p == 1:
+        return apart.sum(-1)
+    if p == 2:
+        return (apart * apart).sum(-1).sqrt()
+    if p == float("inf"):
+        return apart.amax(-1) if x.shape[-1] else apart.sum(-1)
+    return apart.pow(p).sum(-1).pow(1 / p)
+
+
+RULES: dict[Any, Any] = {
+    aten.median.dim: median,
+    aten.median.default: median_of_all,
+    aten.searchsorted.Tensor: searchsorted,
+    aten.searchsorted.Scalar: searchsorted_number,
+    aten._cdist_forward.default: distances,
+}
