@@ -181,19 +181,27 @@ def test_attention_in_bf16(target: str, word: str, row: str) -> None:
     assert all(spills(loop) == [] for loop in loops)
 
 
+IN_PARTS = [
+    ("skylake-avx512", "bf16", "bf16", "vfmadd", 2, 3),
+    ("x86-64-v3", "bf16", "bf16", "vfmadd", 2, 3),
+    ("skylake-avx512", "s8", "s8", "vpmaddwd", 2, 1),
+    ("x86-64-v3", "u8", "s8", "vpmaddwd", 2, 1),
+    ("x86-64-v3", "f16", "f16", "vfmadd", 1, 1),
+    ("skylake-avx512", "f16", "f16", "vfmadd", 1, 1),
+]
+OTHERWISE = SIZES[0], *IN_PARTS[3]  # many rows of bytes: test_inner_products.py
+
+
 @pytest.mark.drawn
 @pytest.mark.parametrize(
-    ("target", "left", "right", "word", "a_product", "a_vector"),
+    ("sizes", "target", "left", "right", "word", "a_product", "a_vector"),
     [
-        ("skylake-avx512", "bf16", "bf16", "vfmadd", 2, 3),
-        ("x86-64-v3", "bf16", "bf16", "vfmadd", 2, 3),
-        ("skylake-avx512", "s8", "s8", "vpmaddwd", 2, 1),
-        ("x86-64-v3", "u8", "s8", "vpmaddwd", 2, 1),
-        ("x86-64-v3", "f16", "f16", "vfmadd", 1, 1),
-        ("skylake-avx512", "f16", "f16", "vfmadd", 1, 1),
+        (sizes, *case)
+        for sizes in (SIZES[0], SIZES[2])
+        for case in IN_PARTS
+        if (sizes, *case) != OTHERWISE
     ],
 )
-@pytest.mark.parametrize("sizes", [SIZES[0], SIZES[2]], ids=str)
 def test_in_parts(
     sizes: tuple[int, int, int],
     target: str,
