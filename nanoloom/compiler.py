@@ -129,12 +129,11 @@ def partition_model(
         linalg = lowered(model, options, report, kept, alike)
         with report.stage("kernels"):
             target, strategy = options.target.leader, options.strategy
-            given = {
-                "fuses_transposes": strategy is None or strategy.fuses_transposes,
-                "planes": options.planes,
-                "in_place": options.in_place,
-            }
-            program = partition(linalg, target, options.layout, alike=alike, **given)
+            program = partition(
+                linalg, target, options.layout, alike=alike, planes=options.planes,
+                fuses_transposes=strategy is None or strategy.fuses_transposes,
+                in_place=options.in_place,
+            )  # fmt: skip
     if options.schedules:
         require_schedules(options)
         names = *program.kernels, *with_shared_k(program, options).kernels
