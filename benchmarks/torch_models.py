@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-import torch  # pyright: ignore[reportMissingImports]
-import transformers  # pyright: ignore[reportMissingImports]
-from torch import nn  # pyright: ignore[reportMissingImports]
+import torch  # pyright: ignore[reportMissingImports] - an extra
+import transformers  # pyright: ignore[reportMissingImports] - an extra
+from torch import nn  # pyright: ignore[reportMissingImports] - an extra
 
 Made = tuple[Any, tuple[Any, ...]]
 

@@ -5,23 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from nanoloom.binary.assemble import Compiled
+from nanoloom.binary.cpp_functions import EVERY
 from nanoloom.binary.header import c_name, header_h
 from nanoloom.binary.link import Source
 from nanoloom.binary.relocatable import Part
 from nanoloom.binary.shared import RUNTIME_SOURCES, public_functions
 from nanoloom.cache import Cache
 
-FUNCTIONS = (
-    "create",
-    "create_on",
-    "pool",
-    "limit",
-    "destroy",
-    "input",
-    "output",
-    "error",
-    "explain",
-)
+FUNCTIONS = (*EVERY, "error")
 RUN_FUNCTIONS = ("run",)
 GROWN_FUNCTIONS = ("run_alloc", "free_outputs", "output_of")
 SIZED_FUNCTIONS = ("resize", "input_of", "output_of")

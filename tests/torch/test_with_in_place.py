@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch  # pyright: ignore[reportMissingImports]
-from torch import nn  # pyright: ignore[reportMissingImports]
+import torch  # pyright: ignore[reportMissingImports] - an extra
+from torch import nn  # pyright: ignore[reportMissingImports] - an extra
 
 import nanoloom
 from nanoloom.torch import direct_call

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import torch  # pyright: ignore[reportMissingImports]
+import torch  # pyright: ignore[reportMissingImports] - an extra
 
 from nanoloom.torch.backend import nanoloom as backend
 
