@@ -4,8 +4,9 @@
         [--results FILE] [--again] [--untimed] [--every N]
 
 Each export has a process of its own, which ends at a time and a size.  Results are
-appended to a file of JSON lines; what is in it is not measured again, except what was
-measured without its times (--untimed, for a machine that does other things as well).
+appended to a file of JSON lines, each with its commit; what is in it is not measured
+again, except what was measured without its times (--untimed, for a machine that does
+other things as well).
 WORD: a part of names.  The page docs/models.md is written at the end.
 """
 
@@ -66,6 +67,13 @@ def measured(
     return row
 
 
+def commit() -> str:
+    """Of the tree that is measured."""
+    asked = ["git", "rev-parse", "--short=8", "HEAD"]
+    found = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
+    return found.stdout.strip() or "no checkout"
+
+
 def is_whole(row: dict[str, Any], untimed: bool) -> bool:
     return untimed or not row.get("untimed", False)
 
@@ -78,11 +86,12 @@ def main() -> None:
         known = {row["name"]: row for row in rows}
     names = [x.name for x in entries()]
     chosen = [n for n in names if all(word in n for word in given.words)]
+    tree = commit()
     for name in chosen[:: given.every]:
         if name in known and not given.again and is_whole(known[name], given.untimed):
             continue
         row = measured(name, given.seconds, given.gigabytes, given.untimed)
-        known[name] = row
+        known[name] = row = {**row, "commit": tree}
         print(f"{row['status']:24} {name}  {row.get('reason', '')}", flush=True)
         with given.results.open("a") as file:
             file.write(json.dumps(row) + "\n")

@@ -19,12 +19,12 @@ HEAD = """\
 them, with seeded weights, each compiled and compared with ONNX Runtime.
 
 - When and where: {date}, {machine}, {threads} threads.
-- With what: {versions}.
+- With what: nanoloom at {commits}; {versions}.
 - Right: every output differs by less than `nanoloom verify` allows.
 - Units: the largest difference, divided by that bound.
 - Time ratio: ONNX Runtime's median time divided by nanoloom's, of runs in turns. Above
   1, nanoloom is faster.
-- Cold: seconds to compile and run once, with nothing remembered.
+- Cold: CPU seconds, of all processes, to compile and run once, with nothing remembered.
 - Without times: measured while the machine did other things as well.
 
 """
@@ -80,8 +80,7 @@ def summary(rows: Sequence[Row]) -> list[str]:
 
 def cells(row: Row) -> str:
     def number(key: str, form: str, scale: float = 1) -> str:
-        told = key in row and not (key == "cold" and row.get("untimed"))
-        return format(row[key] * scale, form) if told else ""
+        return format(row[key] * scale, form) if key in row else ""
 
     parts = [
         f"`{row['name'].partition('/')[2]}`", row["status"], number("units", ".2g"),
@@ -93,9 +92,11 @@ def cells(row: Row) -> str:
 
 def write(rows: Sequence[Row], total: int, path: Path) -> None:
     """total: exports that there are, measured or not."""
+    commits = dict.fromkeys(row["commit"] for row in rows if "commit" in row)
     head = HEAD.format(
-        date=datetime.now(UTC).date(), machine=cpu(), threads=2, versions=versions()
-    )
+        date=datetime.now(UTC).date(), machine=cpu(), threads=2, versions=versions(),
+        commits=", ".join(commits),
+    )  # fmt: skip
     lines = [f"{len(rows)} of {total} exports are measured.", ""]
     lines += [*summary(rows), ""]
     ratios = [row["ratio"] for row in rows if "ratio" in row]
@@ -121,7 +122,7 @@ def write(rows: Sequence[Row], total: int, path: Path) -> None:
     for kind in dict.fromkeys(map(kind_of, rows)):
         lines += [
             "", f"## {kind}", "",
-            "| export | status | units | units to PyTorch | time ratio | cold, s "
+            "| export | status | units | units to PyTorch | time ratio | cold, CPU s "
             "| memory, MB |",
             "|---|---|---|---|---|---|---|",
         ]  # fmt: skip
