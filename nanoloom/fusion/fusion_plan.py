@@ -19,7 +19,7 @@ from nanoloom.ir.mlir import ir
 from nanoloom.nest.contraction import roles
 from nanoloom.nest.fusion import fusion
 from nanoloom.nest.nest import LoopNest
-from nanoloom.nest.parts import shared_rows
+from nanoloom.nest.parts import task_axes
 from nanoloom.nest.plan import Fusion
 from nanoloom.nest.statement import Statement
 
@@ -69,5 +69,5 @@ def task_loop(nest: LoopNest, name: str) -> tuple[Statement, str]:
     if shape is not None:
         return consumer, consumer.names[(*shape.shared, *shape.rows)[-1]]
     if several and nest.last is not None:
-        return nest.last, nest.last.names[shared_rows(nest) - 1]
+        return nest.last, nest.last.names[max(task_axes(nest), default=-1)]
     return consumer, [axis.name for axis in consumer.axes if not axis.is_reduction][-1]

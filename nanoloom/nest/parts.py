@@ -19,7 +19,13 @@ from nanoloom.nest.footprint import Sizes
 from nanoloom.nest.granularity import BLOCK_ROWS, FEWEST_TASKS, TASK_ELEMENTS
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
-from nanoloom.nest.steps import number, read_inside, steps_around, whole
+from nanoloom.nest.steps import (
+    moved_axes,
+    number,
+    read_inside,
+    steps_around,
+    whole,
+)
 from nanoloom.nest.task_sizes import PADDED, numbers, task_sizes
 from nanoloom.target.facts import Target
 
@@ -64,6 +70,21 @@ def shared_rows(nest: LoopNest) -> int:
     return max(0, min(rows_of(stage) for stage in nest.stages if stage.reads))
 
 
+def task_axes(nest: LoopNest) -> list[int]:
+    """Those of the last stage that tasks are blocks of: the columns of a product are in
+    panels, and each task has all."""
+    last = nest.last
+    assert last is not None, "asked of what has a last stage"
+    shapes = ((product, roles(product)) for product in nest.products)
+    panels = [(x, x.names[shape.column]) for x, shape in shapes if shape is not None]
+
+    def cuts_panels(name: str) -> bool:
+        axes = frozenset([name])
+        return any(y in moved_axes(nest, x, last.name, axes) for x, y in panels)
+
+    return [d for d in range(shared_rows(nest)) if not cuts_panels(last.names[d])]
+
+
 def in_block(nest: LoopNest, part: LoopNest) -> LoopNest:
     """A part of the points that a task of the last stage makes."""
     assert nest.last is not None, "asked of what has a last stage"
@@ -85,7 +106,7 @@ def block_sizes(nest: LoopNest) -> tuple[int, ...]:
     that makes most has of a task's.  Rows that others need whole are."""
     last = nest.last
     assert last is not None, "asked of what has a last stage"
-    outer = list(range(shared_rows(nest)))
+    outer = task_axes(nest)
     most = max(made(stage) for stage in nest.stages if stage.reads)
     windows = any(map(has_windows, nest.stages))
     each = made(last) if windows else prod(numbers(last))
