@@ -16,13 +16,14 @@ from nanoloom.runtime.emulation import machine, run_emulated
 from tests.c_libraries import lend
 
 MODEL = """<ir_version: 10, opset_import: ["": 21]>
-sorted (float[3, 701] x, int64[997] n)
-    => (int64[3, 7] a, int64[3, 100] b, int64[997] c)
-<int64[1] few = {7}, int64[1] more = {100}, int64[1] all = {997}>
+sorted (float[3, 701] x, int64[997] n, float[3, 37] y)
+    => (int64[3, 7] a, int64[3, 100] b, int64[997] c, int64[3, 37] d)
+<int64[1] few = {7}, int64[1] more = {100}, int64[1] all = {997}, int64[1] row = {37}>
 {
     v, a = TopK(x, few)
     w, b = TopK<largest = 0>(x, more)
     u, c = TopK<largest = 0>(n, all)
+    t, d = TopK<largest = 0>(y, row)
 }
 """
 LENGTHS = {
@@ -38,6 +39,7 @@ def test_each_way_of_sorting(name: str, tmp_path: Path) -> None:
     random = np.random.default_rng(9)
     x = np.round(random.standard_normal((3, 701)) * 40).astype(np.float32)
     n = random.integers(-(2**40), 2**40, 997) // 2**31
+    y = np.round(x[:, :37] / 20)
     cache, target = Cache(tmp_path / "cache"), machine(name).target
     lend(target.arch, cache)
     program = compile(
@@ -48,9 +50,10 @@ def test_each_way_of_sorting(name: str, tmp_path: Path) -> None:
         "a": np.argsort(-x, kind="stable")[:, :7],
         "b": np.argsort(x, kind="stable")[:, :100],
         "c": np.argsort(n, kind="stable"),
+        "d": np.argsort(y, kind="stable"),
     }
     kinds = {output: array.dtype for output, array in wanted.items()}
     for length in LENGTHS[name]:
-        got = run_emulated(machine(f"{name}{length}"), path, [x, n], kinds)
+        got = run_emulated(machine(f"{name}{length}"), path, [x, n, y], kinds)
         for output, right in wanted.items():
             np.testing.assert_array_equal(got[output], right)

@@ -58,6 +58,19 @@ def load(b: Builder, x: Tensor, places: Sequence[ir.Value]) -> Scalar:
     return Scalar(made, x.dtype)
 
 
+def stored(b: Builder, x: Scalar, into: Tensor, places: Sequence[ir.Value]) -> Tensor:
+    """`into` with lanes along its last axis from a place on, all within it."""
+    made = vector.transfer_write(
+        b.value(into).type,
+        x.value,
+        b.value(into),
+        list(places),
+        ir.AffineMapAttr.get(ir.AffineMap.get_minor_identity(into.rank, 1)),
+        ir.ArrayAttr.get([ir.BoolAttr.get(True)]),
+    )
+    return b.tensor(made, into.dtype)
+
+
 def least(x: Scalar) -> Scalar:
     """The least of the lanes, unsigned."""
     kind = vector.CombiningKind.MINUI

@@ -1,6 +1,6 @@
 """The first few keys of a row in order, by the least key of each block of it.
 
-    row      9 4 7 | 3 8 3 | 5 6 9      blocks of about the square root of n keys
+    row      9 4 7 | 3 8 3 | 5 6 9      blocks, the wider the fewer keys are taken
     minima     4       3       5        the least one is the first of the row
     minima     4       3       5        without it: 3 again, behind its place
     minima     4       8       5
@@ -21,7 +21,7 @@ from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.indexing import INT64
 from nanoloom.linalg.builder.key_row import Row
-from nanoloom.linalg.builder.lanes import counting, each, lanes_of, least, splat
+from nanoloom.linalg.builder.lanes import counting, each, lanes_of, least, splat, stored
 from nanoloom.linalg.builder.numbered_loops import State, repeat, repeat_while, when
 from nanoloom.linalg.builder.pairs import with_pair
 from nanoloom.linalg.builder.scalar import Scalar, constant, from_index, select
@@ -29,6 +29,7 @@ from nanoloom.linalg.builder.slices import element, index, with_element
 from nanoloom.linalg.builder.tensor import Tensor
 
 MINIMUM, PLACE = 0, 1  # of a block
+LEAST_LANE = 8  # vectors that are looked at while the least lane of one is found
 
 
 @dataclass(frozen=True)
@@ -112,13 +113,11 @@ class Blocks:
         def block(i: ir.Value, now: list[Tensor], _: list[Scalar]) -> State:
             return [noted(b, now[0], i, self.best(b, from_index(i)))], []
 
-        def none(i: ir.Value, now: list[Tensor], _: list[Scalar]) -> State:
-            at = (self.count + from_index(i)).index()
-            nothing = constant(-1, kind)
-            return [noted(b, now[0], at, Best(nothing, nothing))], []
-
-        state = repeat(b, self.count.index(), ([made], []), block)
-        return repeat(b, index(lanes), state, none)[0][0]
+        (made,), _ = repeat(b, self.count.index(), ([made], []), block)
+        for part in (MINIMUM, PLACE):
+            at = [index(part), self.count.index()]
+            made = stored(b, each(-1, kind), made, at)
+        return made
 
     def first(self, b: Builder, minima: Tensor) -> tuple[Scalar, Scalar]:
         """The least of the minima, and its block."""
@@ -139,7 +138,7 @@ def partly_sorted(
 ) -> Tensor:
     """The first `count` of a row's `size` keys in `into` [1, most, 2], beside their
     places.  Within a loop only."""
-    blocks = Blocks(row, size, width_of(size, row.kind))
+    blocks = Blocks(row, size, width_of(size, count, row.kind))
     minima = blocks.minima(b)
 
     def goes_on(_: list[Tensor], now: list[Scalar]) -> Scalar:
@@ -150,9 +149,15 @@ def partly_sorted(
         at = [index(PLACE), block.index()]
         best = Best(key, element(b, tensors[1], at))
         pairs = with_pair(b, tensors[0], found.index(), best.key, best.place)
-        later = blocks.best(b, block.cast(INT64), best)
-        minima = noted(b, tensors[1], block.index(), later)
-        return [pairs, minima], [found + 1, *blocks.first(b, minima)]
+
+        def look(tensors: list[Tensor], _: list[Scalar]) -> State:
+            later = blocks.best(b, block.cast(INT64), best)
+            minima = noted(b, tensors[0], block.index(), later)
+            return [minima], [*blocks.first(b, minima)]
+
+        state = [tensors[1]], now[1:]
+        (minima,), first = when(b, found + 1 < count, state, look)
+        return [pairs, minima], [found + 1, *first]
 
     start = [constant(0, INT64), *blocks.first(b, minima)]
     (pairs, _), (found, *_) = repeat_while(b, ([into, minima], start), goes_on, take)
@@ -182,8 +187,13 @@ def with_last(
     return repeat_while(b, ([pairs], start), lacks, look)[0][0]
 
 
-def width_of(size: Scalar, kind: np.dtype) -> Scalar:
-    """Of a block: a power of two near the square root, and no less than a vector."""
-    bits = constant(64, INT64) - size.math("ctlz")
-    least = lanes_of(kind).bit_length() - 1
-    return constant(1, INT64) << (bits / 2).maximum(least)
+def width_of(size: Scalar, count: Scalar, kind: np.dtype) -> Scalar:
+    """Of a block: a power of two, and no less than a vector.
+
+    The least of each block is looked for once, and for each key that is taken one block
+    and these least ones are looked through.
+    """
+    lanes = lanes_of(kind)
+    square = size + size * (LEAST_LANE * lanes) / count.maximum(1)
+    bits = constant(64, INT64) - square.math("ctlz")
+    return constant(1, INT64) << (bits / 2).maximum(lanes.bit_length() - 1)

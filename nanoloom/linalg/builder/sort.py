@@ -15,11 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.indexing import INT64
 from nanoloom.linalg.builder.key_row import Row
 from nanoloom.linalg.builder.key_scan import Carried, Scan
+from nanoloom.linalg.builder.lanes import lanes_of
 from nanoloom.linalg.builder.loops import repeat_while as tensors_while
 from nanoloom.linalg.builder.numbered_loops import State, repeat, repeat_while, when
 from nanoloom.linalg.builder.pairs import (
@@ -31,6 +34,7 @@ from nanoloom.linalg.builder.pairs import (
     with_pair,
 )
 from nanoloom.linalg.builder.partial_sort import partly_sorted
+from nanoloom.linalg.builder.rank_sort import sorted_by_ranks
 from nanoloom.linalg.builder.scalar import Scalar, constant, from_index, select
 from nanoloom.linalg.builder.slices import element, index, with_element
 from nanoloom.linalg.builder.sort_key import UINT32
@@ -38,6 +42,7 @@ from nanoloom.linalg.builder.tensor import Tensor
 
 DIGIT = 8  # bits of a digit that is sorted by
 FEW, PART = 64, 8  # keys, one of so many: at most are taken one after the other
+A_KEY = 32  # to take one takes as long as so many vectors of keys with one, as measured
 SLACK = 256  # keys that are collected besides twice the wanted ones
 
 
@@ -47,9 +52,9 @@ def first_pairs(b: Builder, row: Row, size: Scalar, count: Scalar, most: int) ->
     count: how many are wanted, at most `size` and `most`; what stands behind them is
     none of them.  Within a loop only.
     """
-    if most <= FEW:
-        into = room(b, 1, most, row.kind)
-        return partly_sorted(b, row, size, count, into)
+
+    def ranks(now: list[Tensor], _: list[Scalar]) -> State:
+        return [sorted_by_ranks(b, row, size, now[0])], []
 
     def few(now: list[Tensor], _: list[Scalar]) -> State:
         return [partly_sorted(b, row, size, count, now[0])], []
@@ -57,10 +62,23 @@ def first_pairs(b: Builder, row: Row, size: Scalar, count: Scalar, most: int) ->
     def many(now: list[Tensor], _: list[Scalar]) -> State:
         return [collected(b, row, size, count, now[0])], []
 
-    into = [room(b, 2, row.x.shape[-1], row.kind)]
-    is_few = count * PART <= size
-    made, _ = when(b, is_few, (into, []), few)
-    return when(b, ~is_few, (made, []), many)[0][0]
+    only_few = most <= FEW
+    sides, keys = (1, most) if only_few else (2, row.x.shape[-1])
+    into = [room(b, sides, keys + 1, row.kind)]  # ranks put the others behind them
+    short = is_short(size, count, row.kind)
+    made, _ = when(b, short, (into, []), ranks)
+    is_few = ~short if only_few else ~short & (count * PART <= size)
+    made, _ = when(b, is_few, (made, []), few)
+    if only_few:
+        return made[0]
+    return when(b, ~short & ~is_few, (made, []), many)[0][0]
+
+
+def is_short(size: Scalar, count: Scalar, kind: np.dtype) -> Scalar:
+    """Whether comparing all keys with vectors of them takes less than taking `count`,
+    as few as are taken one after the other at most."""
+    vectors = (size + (lanes_of(kind) - 1)) / lanes_of(kind)
+    return size * vectors <= count.minimum(FEW) * A_KEY
 
 
 def collected(

@@ -91,6 +91,16 @@ def test_any_row(
     check(x, k, largest, data.draw(st.integers(0, 1)))
 
 
+@pytest.mark.parametrize(("name", "extent", "k"), [
+    ("float32", 50, 50), ("int64", 19, 19), ("uint8", 33, 20), ("float16", 5, 1),
+])  # fmt: skip
+@pytest.mark.parametrize("few", [True, False])
+def test_short_rows(name: str, extent: int, k: int, few: bool) -> None:
+    """By ranks: equal keys in front of a vector of them, in it and behind it."""
+    x = numbers(np.random.default_rng(extent), (7, extent), name, few)
+    check(x, k, largest=few)
+
+
 @pytest.mark.drawn
 @pytest.mark.parametrize("name", ["float32", "int64", "float16", "uint8"])
 @pytest.mark.parametrize("few", [True, False])
