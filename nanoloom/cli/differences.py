@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from nanoloom.inspect.differences import Difference
     from nanoloom.inspect.layer_differences import Layer
 
+COUNTED = ("int", "uint", "bool", "string")  # types that are equal or not
 CLOSEST = 8  # layers that are listed when all agree
 COLUMNS = ("~value", "type", ">max abs", ">bound", ">max rel", ">max ULP", "")
 
@@ -39,8 +40,8 @@ def row(difference: Difference) -> list[str]:
     """A difference as cells."""
     from nanoloom.cli.arrays import dims_text
 
-    is_integer = difference.dtype.startswith(("int", "uint", "bool"))
-    bound = f"{difference.bound:g} differ" if is_integer else f"{difference.bound:.1e}"
+    is_counted = difference.dtype.startswith(COUNTED)
+    bound = f"{difference.bound:g} differ" if is_counted else f"{difference.bound:.1e}"
     return [
         difference.name,
         f"{difference.dtype} {dims_text(difference.shape)}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from nanoloom.cli.progress import Watch
     from nanoloom.inspect.differences import Difference
     from nanoloom.inspect.layer_differences import Layer, Ours
+    from nanoloom.inspect.references import Arrays
 
 EXAMPLE = "Example: nanoloom verify model.onnx --dim batch=2 --per-layer"
 KINDS = ("ort", "reference")
@@ -158,25 +159,29 @@ def compare_outputs(question: Question) -> list[Difference]:
     )
 
     watch, threads = question.watch, question.program.threads
-    arrays = question.inputs.arrays
+    texts = question.program.source.texts
+    arrays = texts.spelled(question.inputs.arrays)
     model = bound_model(question)
     watch.say("compiling")
-    ours = called(question)(arrays)
+    ours = texts.spelled(called(question)(arrays))
     watch.say(f"running {NAMES[question.against]}")
     path = readable(question.request.model, model, question.folder)
     wanted = open_reference(question.against, path, threads)(arrays)
     watch.say("measuring what rounding may change", 0, 0)
-    others = disturbed(question.against, model, question.folder, threads, arrays)
+    others = disturbed(question.against, model, question.folder, threads, arrays, texts)
     return [
         compare(name, array, wanted[index], [other[index] for other in others])
         for index, (name, array) in enumerate(ours.items())
     ]
 
 
-def called(question: Question) -> Program | Emulation:
-    """The model on this machine, or on the emulated one."""
+def called(question: Question) -> Callable[[Arrays], Mapping[str, Array]]:
+    """The model on this machine, or on the emulated one, which knows no strings."""
     program, machine = question.program, question.request.emulate
-    return Emulation(program, machine, question.watch) if machine else program
+    if not machine:
+        return program
+    emulation, places = Emulation(program, machine, question.watch), question.inputs
+    return lambda _: emulation(places.arrays)
 
 
 def compare_layers(question: Question) -> list[Layer]:

@@ -10,6 +10,10 @@ ML = "ai.onnx.ml"
 LABELS = ("classlabels_int64s", "classlabels_strings")
 
 
+def has_maps(model: onnx.ModelProto) -> bool:
+    return any(map(is_map, model.graph.node))
+
+
 def drop_maps(model: onnx.ModelProto, where: str) -> None:
     """Outputs that are lists of dictionaries become [rows, classes], in place.
 
@@ -18,7 +22,7 @@ def drop_maps(model: onnx.ModelProto, where: str) -> None:
     outputs = {value.name: value for value in model.graph.output}
     dropped: list[str] = []
     for node in model.graph.node:
-        if (node.domain, node.op_type) != (ML, "ZipMap") or len(node.output) != 1:
+        if not is_map(node):
             continue
         labels = [len(getattr(a, kind_of(a))) for a in node.attribute if is_labels(a)]
         if (value := outputs.get(node.output[0])) is not None:
@@ -38,6 +42,10 @@ def drop_maps(model: onnx.ModelProto, where: str) -> None:
             RuntimeWarning,
             stacklevel=2,
         )
+
+
+def is_map(node: onnx.NodeProto) -> bool:
+    return (node.domain, node.op_type) == (ML, "ZipMap") and len(node.output) == 1
 
 
 def is_labels(attribute: onnx.AttributeProto) -> bool:

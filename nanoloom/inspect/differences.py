@@ -11,6 +11,7 @@ import numpy as np
 from nanoloom.inspect.rounding import FACTOR
 
 Array = np.ndarray[Any, np.dtype[Any]]
+TEXTS = "OUST"  # kinds of arrays of strings
 SIGNED = {2: np.int16, 4: np.int32, 8: np.int64}
 
 
@@ -43,6 +44,8 @@ def compare(
     name: str, got: Array, wanted: Array, disturbed: Sequence[Array]
 ) -> Difference:
     """got: ours.  wanted: the reference's.  disturbed: the same with errors added."""
+    if got.dtype.kind in TEXTS and wanted.dtype.kind in TEXTS:
+        return compare_texts(name, got, wanted, disturbed)
     if got.dtype != wanted.dtype or got.shape != wanted.shape:
         there = f"{wanted.dtype.name} {list(wanted.shape)}"
         reason = f"is {got.dtype.name} {list(got.shape)} and should be {there}"
@@ -50,6 +53,24 @@ def compare(
     if got.dtype.kind in "iub":
         return compare_integers(name, got, wanted, disturbed)
     return compare_floats(name, got, wanted, disturbed)
+
+
+def compare_texts(
+    name: str, got: Array, wanted: Array, disturbed: Sequence[Array]
+) -> Difference:
+    """Each string is the other's, but where rounding changes the reference's, too."""
+    ours, theirs = got.astype(object), wanted.astype(object)
+    if got.shape != wanted.shape:
+        reason = f"is string {list(got.shape)} and should be {list(wanted.shape)}"
+        return Difference(name, "string", got.shape, 0, 0, 0, 0, 0, reason)
+    counts = [int((other.astype(object) != theirs).sum()) for other in disturbed]
+    bound = FACTOR * max(counts, default=0)
+    differing = int((ours != theirs).sum())
+    reason = f"{differing} of {got.size} strings differ" if differing > bound else ""
+    proves = bound < max(1, got.size)
+    return Difference(
+        name, "string", got.shape, 0, 0, 0, differing, bound, reason, proves
+    )
 
 
 def compare_integers(

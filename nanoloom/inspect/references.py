@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx_ir
 
 from nanoloom.errors import Error
+from nanoloom.frontend.maps import drop_maps, has_maps
+from nanoloom.frontend.onnx import open_source
+from nanoloom.frontend.text_steps.texts import Texts
 from nanoloom.frontend.torch.given import is_archive
 from nanoloom.inspect.rounding import TRIAL, TRIALS, with_errors
+from nanoloom.interface.vocabulary import NO_STRINGS, Strings
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Arrays = Mapping[str, Array]
@@ -29,17 +35,47 @@ def open_reference(kind: str, path: Path, threads: int) -> Run:
 
 
 def disturbed(
-    kind: str, model: onnx_ir.Model, folder: Path, threads: int, inputs: Arrays
+    kind: str,
+    model: onnx_ir.Model,
+    folder: Path,
+    threads: int,
+    inputs: Arrays,
+    texts: Texts | Strings = NO_STRINGS,
 ) -> list[list[Array]]:
-    """The outputs of a bound model with rounding errors added, once a trial."""
+    """The outputs of a bound model with rounding errors added, once a trial.
+
+    texts: what is string in inputs and outputs, and number in the bound model.
+    """
+    names = [str(x.name) for x in model.graph.outputs]
     run = open_reference(kind, save(with_errors(model), folder), threads)
-    numbers = [np.array(1 + trial, np.float32) for trial in range(TRIALS)]
-    return [run({**inputs, TRIAL: number}) for number in numbers]
+
+    def trial(number: int) -> list[Array]:
+        drawn = {TRIAL: np.array(1 + number, np.float32)}
+
+        def made(given: Mapping[str, Any]) -> dict[str, Array]:
+            return dict(zip(names, run({**given, **drawn}), strict=True))
+
+        return list(texts.call(inputs, made).values())
+
+    return [trial(number) for number in range(TRIALS)]
 
 
 def readable(path: Path, bound: onnx_ir.Model, folder: Path) -> Path:
-    """The model's own file; for a program of PyTorch, one that others read."""
-    return save(bound, folder) if is_archive(path) else path
+    """The model's own file; one that others read for a program of PyTorch, and one
+    that gives tensors for a model that makes dictionaries of its scores."""
+    if is_archive(path):
+        return save(bound, folder)
+    return without_maps(path, folder) if has_maps(open_source(path).proto) else path
+
+
+def without_maps(path: Path, folder: Path) -> Path:
+    model = onnx.load(path)
+    with warnings.catch_warnings():  # said when it was compiled
+        warnings.simplefilter("ignore")
+        drop_maps(model, str(path))
+    without = folder / "without-maps.onnx"
+    onnx.save(model, without)
+    return without
 
 
 def save(model: onnx_ir.Model, folder: Path, name: str = "") -> Path:

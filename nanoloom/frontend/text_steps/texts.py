@@ -53,6 +53,22 @@ class Texts:
         )
         return Strings(tuple(self.strings), inputs, outputs)
 
+    def spelled(self, given: Given) -> dict[str, Any]:
+        """Inputs or outputs, with strings for places, which code has without Python; a
+        place that is no string's is one that the model does not name."""
+        names = {x.name for x in (*self.inputs, *self.outputs) if x.is_text}
+
+        def text(place: int) -> str:
+            known = 0 <= place < len(self.strings)
+            return self.strings[place] if known else f"string {place}"
+
+        def spelled(array: Array) -> Array:
+            texts = [text(place) for place in array.reshape(-1).tolist()]
+            return np.array(texts, object).reshape(array.shape)
+
+        wanted = {k for k in names & {*given} if given[k].dtype.kind == "i"}
+        return {**given, **{k: spelled(given[k]) for k in wanted}}
+
     def require_no_steps(self, what: str) -> None:
         """Raise Error for what has no Python to run them."""
         if self.steps:
