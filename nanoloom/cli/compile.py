@@ -51,14 +51,6 @@ TargetName = Annotated[
         "Several with commas between, or x86-64: one file that takes what it finds.",
     ),
 ]
-Schedule = Annotated[
-    Path | None,
-    typer.Option(
-        "--schedule",
-        metavar="FILE",
-        help="Transform scripts, as --emit schedule writes.",
-    ),
-]
 Dataflows = Annotated[
     list[str] | None,
     typer.Option(
@@ -117,7 +109,7 @@ def compile(
     unchecked: words.Unchecked = False,
     exact_conv: words.ExactConv = False,
     lowering: Lowering = AS_IT_IS,
-    schedule: Schedule = None,
+    schedule: words.Schedule = None,
     dataflow: Dataflows = None,
     threads: Workers = None,
     cache: words.CacheFolder = None,

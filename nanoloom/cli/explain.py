@@ -48,7 +48,7 @@ Page = Annotated[
 ]
 
 
-@with_options("emulate", model=Explained)
+@with_options("emulate", "schedule", model=Explained)
 def explain(
     request: Request,
     other: Other = None,

@@ -30,6 +30,8 @@ class Inputs:
 
 def open_program(request: Request, watch: Watch) -> Program:
     """The model, read but not compiled."""
+    from nanoloom.cli.schedules import load_schedules
+
     store = session.open_cache(request.cache, request.no_cache)
     machine = request.emulate
     with watch.waiting("start"):
@@ -38,6 +40,7 @@ def open_program(request: Request, watch: Watch) -> Program:
     options = session.compile_options(
         target,
         request.precision,
+        load_schedules(request.schedule),
         checked=not request.unchecked,
         exact_conv=request.exact_conv,
         lowering=request.lowering,

@@ -80,6 +80,14 @@ ExactConv = Annotated[
     bool,
     typer.Option("--exact-conv", help="Convolutions by sums of products, no Winograd."),
 ]
+Schedule = Annotated[
+    Path | None,
+    typer.Option(
+        "--schedule",
+        metavar="FILE",
+        help="Transform scripts, as --emit schedule writes.",
+    ),
+]
 Only = Annotated[
     str | None,
     typer.Option(

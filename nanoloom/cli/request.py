@@ -45,6 +45,7 @@ class Request:
     precision: Precision = "f32"
     emulate: Machine | None = None
     lowering: Lowering | None = None
+    schedule: Path | None = None
     target: str | None = None  # of another CPU, which does not run here
 
 
@@ -62,6 +63,7 @@ OPTIONS: dict[str, tuple[Any, Any, Callable[[Any], Any]]] = {
     "unchecked": (words.Unchecked, False, bool),
     "exact_conv": (words.ExactConv, False, bool),
     "lowering": (Lowering, AS_IT_IS, lambda said: said),
+    "schedule": (words.Schedule, None, lambda said: said),
     "emulate": (Emulate, None, machine_named),
     "cache": (words.CacheFolder, None, lambda said: said),
     "no_cache": (words.NoCache, False, bool),

@@ -114,6 +114,9 @@ def opened(request: Request, watch: Watch) -> Program | Loaded | Emulation:
     if request.lowering != AS_IT_IS:
         reason = "the kernels of a compiled library are made"
         raise typer.BadParameter(reason, param_hint="--strategy")
+    if request.schedule is not None:
+        reason = "the kernels of a compiled library are made by their schedules"
+        raise typer.BadParameter(reason, param_hint="--schedule")
     loaded = session.open_library(request.model, request.threads)
     if request.dims and not loaded.library.dims:
         reason = "the dimensions of this library are numbers already"

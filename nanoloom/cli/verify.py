@@ -71,7 +71,7 @@ class Verdict:
         return self.first is None and all(x.passed for x in self.outputs)
 
 
-@with_options("precision", "lowering")
+@with_options("precision", "lowering", "schedule")
 def verify(
     request: Request,
     against: Against = "ort",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -56,5 +57,36 @@ def test_the_sentence(tmp_path: Path, nanoloom: Command) -> None:
     said = nanoloom(*words, tmp_path / "x.so", "--schedule", path)
     refused(said, f"{path}:{whole.count(chr(10)) + 1}: the script", "Tile('point'")
     assert not (tmp_path / "x.so").exists()
+    refused(nanoloom("run", model, "-d", "batch=3", "--schedule", path), "the script")
     path.write_text("// as it is\n" + whole)
     assert nanoloom(*words, tmp_path / "x.so", "--schedule", path).status == 0
+
+
+def test_what_runs_takes_schedules(tmp_path: Path, nanoloom: Command) -> None:
+    """The kernels are made by them: a pattern that fits none is refused, one that fits
+    gives the same numbers."""
+    model, path = models.write(tmp_path, models.DENSE), tmp_path / "mine.mlir"
+    words = ("-d", "batch=3")
+    assert nanoloom("compile", model, *words, "-o", path, "-e", "schedule").status == 0
+    script = next(sections(path.read_text(), path))[1]
+    path.write_text(f"// ---- kernel cont*\n{script}")
+    own = ("--schedule", path)
+    plain, mine = (
+        nanoloom("run", model, *words, *given, "--json") for given in ((), own)
+    )
+    shown = [json.loads(said.out)["outputs"] for said in (plain, mine)]
+    assert mine.status == 0 and shown[0] == shown[1]
+    bench = ("bench", model, *words, "--repeat", "1", "--against", "")
+    assert nanoloom(*bench, *own).status == 0
+    path.write_text(f"// ---- kernel none\n{script}")
+    for verb in (("run", model, *words), bench, ("profile", model, *words)):
+        refused(nanoloom(*verb, *own), "none", "contraction_f32_3x5x7")
+
+
+def test_a_library_has_its_schedules(tmp_path: Path, nanoloom: Command) -> None:
+    model, library = models.write(tmp_path, models.DENSE), tmp_path / "x.so"
+    path = tmp_path / "mine.mlir"
+    path.write_text(SCRIPT)
+    assert nanoloom("compile", model, "-d", "batch=3", "-o", library).status == 0
+    said = nanoloom("run", library, "--schedule", path)
+    assert said.status == 2 and "made by their schedules" in said.told
