@@ -1,4 +1,4 @@
-"""What is made point by point for a sum alone is made in the kernel of that sum.
+"""What is made point by point, or row by row, for a sum alone is made in its kernel.
 
     t = max(x * scale + shift, 0)      normalized, of an image
 
@@ -27,7 +27,14 @@ from nanoloom.fusion.fuse import (
     only_reader,
     product,
 )
-from nanoloom.fusion.group import LIMIT, Group, group_of, is_closed, users
+from nanoloom.fusion.group import (
+    LIMIT,
+    Group,
+    group_of,
+    is_closed,
+    row_shaped,
+    users,
+)
 from nanoloom.fusion.inline_operation import inline_operation, is_plain
 from nanoloom.fusion.read_through_views import is_reduction
 from nanoloom.ir.linalg_query import (
@@ -73,7 +80,8 @@ def inline_producers(groups: list[Group]) -> list[Group]:
 def fuse_producers(
     groups: list[Group], weights: Sequence[ir.Value], target: Target | None
 ) -> list[Group]:
-    """Join products with what is made point by point for nobody else, where it pays.
+    """Join products with what is made for nobody else, point by point or by sums of
+    rows, where it pays.
 
     weights: the arguments that are parameters, of which panels can be packed.
     """
@@ -84,7 +92,7 @@ def fuse_producers(
         if op is None or any(kind(x) is not Kind.ELEMENTWISE for x in group.ops[1:]):
             return None
         left = read_by_rows(op, weights)
-        front = None if left is None else producer_of(left, group, owner)
+        front = None if left is None else producer_of(left, group, owner, by_rows=True)
         if left is None or front is None or not is_of_f32(front):
             return None
         shape = roles(alone(op))
@@ -95,13 +103,17 @@ def fuse_producers(
     return fuse_groups(groups, rule)
 
 
-def producer_of(value: ir.Value, group: Group, owner: Owners) -> Group | None:
-    """What makes a value point by point, for one group alone."""
+def producer_of(
+    value: ir.Value, group: Group, owner: Owners, *, by_rows: bool = False
+) -> Group | None:
+    """What makes a value point by point, for one group alone; by_rows: or by sums of
+    its rows."""
     front = group_of(value, owner)
     if front is None or front is group or not only_reader(front, group):
         return None
     few = len(front.ops) + len(group.ops) <= LIMIT
-    return front if few and is_pointwise(front) else None
+    made = is_pointwise(front) or (by_rows and is_rowwise(front))
+    return front if few and made else None
 
 
 def is_inlined(front: Group, op: Op) -> bool:
@@ -143,6 +155,38 @@ def is_pointwise(group: Group) -> bool:
         return False
     rank = len(alone(group.ops[-1]).axes)
     return rank > 1 and all(is_point(op, rank) for op in group.ops)
+
+
+def is_rowwise(group: Group) -> bool:
+    """Whether all of a group is arithmetic on rows, and sums of these: a normalization,
+    a softmax.
+
+    It has one result, of whole rows.
+    """
+    if group.root is not Kind.REDUCTION or not is_closed(group.ops):
+        return False
+    rank = len(alone(group.ops[-1]).axes)
+    made = is_point(group.ops[-1], rank)
+    return made and all(is_of_rows(op, rank) for op in group.ops)
+
+
+def is_of_rows(op: Op, rank: int) -> bool:
+    """Whether an operation makes points of rows, numbers of each, or sums them."""
+    if not is_generic(op) or is_pad(op) or not row_shaped(op):
+        return False
+    stage, single = alone(op), len(op.operation.results) == 1
+    if not single or not stage.lanewise or any(map(reads_pad, inputs(op))):
+        return False
+    points = all(
+        read.plain == stage.names[: len(read.plain)]
+        for read in stage.reads
+        if len(read.plain) == rank
+    )
+    rows = len(stage.axes) in (rank - 1, rank)
+    sums = not stage.is_reduction or stage.leading_parallel() == rank - 1
+    return (
+        rows and sums and points and all(None not in read.plain for read in stage.reads)
+    )
 
 
 def is_point(op: Op, rank: int) -> bool:

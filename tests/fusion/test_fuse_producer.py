@@ -7,8 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx.numpy_helper import from_array
+from onnx.parser import parse_model
 
+import nanoloom
+from nanoloom.compiler import Report, partition_model
+from nanoloom.frontend.onnx import load
 from nanoloom.kernels.program import Program
+from nanoloom.options import CompileOptions
 from nanoloom.schedule.choose import choose
 from nanoloom.schedule.language import StoreAt
 from nanoloom.target import Target, by_name
@@ -186,3 +192,58 @@ def test_what_stays_a_kernel() -> None:
     assert kernels(program_of(computed, x, w)) == two
     assert kernels(program_of(few, x[:, :1, :7])) == two
     assert kernels(program_of(few, x)) == ["contraction"]
+
+
+def of_rows(kind: str, x: Any) -> Any:
+    """A normalization of the last axis, or a softmax."""
+    axis, e = -1, 1e-5
+    if kind == "softmax":
+        made = np.exp(x - x.max(axis, keepdims=True))
+        return made / made.sum(axis, keepdims=True)
+    moved = x - x.mean(axis, keepdims=True) if kind == "layer" else x
+    return moved / np.sqrt((moved * moved).mean(axis, keepdims=True) + e)
+
+
+NORMS = {
+    "layer": "t = LayerNormalization<axis=-1>(x, s, z)",
+    "square": "q = Mul(x, x) r = ReduceMean<keepdims=1>(q, last) v = Add(r, e) "
+    "d = Sqrt(v) o = Div(x, d) u = Mul(o, s) t = Add(u, z)",
+    "softmax": "o = Softmax<axis=-1>(x) u = Mul(o, s) t = Add(u, z)",
+}
+
+
+@pytest.mark.drawn
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_that_are_normalized(seed: int) -> None:
+    """Drawn: sums of whole rows in front of a product are in its kernel, at any sizes;
+    the numbers are those of float64 and do not depend on who makes which rows."""
+    random = np.random.default_rng(seed)
+    kind = list(NORMS)[seed % len(NORMS)]
+    depth, columns = (int(n) for n in random.integers(33, 140, 2))
+    rows = tuple(int(n) for n in random.integers(15, 40, 1 + seed // 3))
+    given = {
+        "s": random.standard_normal(depth, np.float32),
+        "z": random.standard_normal(depth, np.float32),
+        "w": random.standard_normal((depth, columns), np.float32),
+        "b": random.standard_normal(columns, np.float32),
+        "last": np.array([-1]),
+        "e": np.array(1e-5, np.float32),
+    }
+    x = random.standard_normal((2, *rows, depth), np.float32)
+    model = parse_model(
+        '<ir_version: 10, opset_import: ["": 21]> layer '
+        f"(float{list(x.shape)} x) => (float{[2, *rows, columns]} y) "
+        f"{{ {NORMS[kind]} m = MatMul(t, w) a = Add(m, b) y = Relu(a) }}"
+    )
+    model.graph.initializer.extend(from_array(a, n) for n, a in given.items())
+    program = nanoloom.compile(model, threads=1)
+    got = program({"x": x})["y"]
+    assert np.array_equal(nanoloom.compile(model, threads=3)({"x": x})["y"], got)
+    target = CompileOptions(by_name("x86-64-v3"))
+    cut = partition_model(load(model), target, Report())
+    assert kernels(cut) == ["contraction"]
+    wide = {name: array.astype(np.float64) for name, array in given.items()}
+    made = of_rows(kind, x.astype(np.float64)) * wide["s"]
+    exact = np.maximum((made + wide["z"]) @ wide["w"] + wide["b"], 0)
+    size = (abs(made) + abs(wide["z"])) @ abs(wide["w"]) + abs(wide["b"])
+    check(got, exact, 3 * depth, size)

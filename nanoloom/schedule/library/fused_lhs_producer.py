@@ -1,4 +1,4 @@
-"""What is made point by point in front of a product (nest/lhs_producer.py): its
+"""What is made by points or rows in front of a product (nest/lhs_producer.py): its
 words.
 """
 
@@ -9,7 +9,7 @@ from nanoloom.nest.extent import Lanes
 from nanoloom.nest.lhs_producer import max_rows
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
-from nanoloom.schedule.language import ComputeAt, Directive, Nanokernel, StoreAt
+from nanoloom.schedule.language import ComputeAt, Directive, Nanokernel, StoreAt, Tile
 from nanoloom.schedule.library.finish_at_tile import points
 from nanoloom.schedule.library.row_block import row_block
 from nanoloom.schedule.library.vectors import lanes_of, vectors
@@ -56,6 +56,14 @@ def blocks(
     )
 
 
+def row_tile(nest: LoopNest, last: Statement) -> tuple[Directive, ...]:
+    """A row of what is in front at a time, with the sums of it: it stays in the
+    first-level cache."""
+    rows = tuple(1 for _ in last.axes[:-1])
+    own = tuple(stage.name for stage in reversed(nest.upstream(last.name)))
+    return (Tile(last.name, (*rows, 0), own),)
+
+
 def front_vectors(
     nest: LoopNest, root: Statement, target: Target
 ) -> tuple[Directive, ...]:
@@ -67,6 +75,8 @@ def front_vectors(
     """
     front = [s for s in nest.in_front(root.name) if s.inside is None]
     others = [s for s in nest.stages if s != root and s not in front]
+    if any(stage.is_reduction for stage in front):
+        return (*row_tile(nest, front[-1]), *vectors([*front, *others], target))
     if not front or any(stage.has_functions for stage in front):
         return vectors([*front, *others], target)
     *before, last = front
