@@ -37,7 +37,7 @@ _TEMPLATE = """\
 extern "C" {{
 #endif
 
-/* A model ready to run: a thread pool and working memory,
+/* A model ready to run: threads, which all handles share, and working memory,
  * {memory}, whose
  * stacks may be as small as 64 KiB.  The parameters lie in the library, once for all
  * handles. */
@@ -46,7 +46,8 @@ struct nanoloom_{name};
 /* A handle whose runs use `threads` threads, the caller's among them; 0 chooses by the
  * CPUs that this process may use (affinity, cgroup quota, OMP_NUM_THREADS).  NULL when
  * `threads` is below 0 or above 1024, or memory is out{tiles}.  Results do not depend
- * on the number. */
+ * on the number.  As many threads compute at once, of all handles, as the process may
+ * use CPUs, or as the most that a handle asked for; of more runs at once, some wait. */
 struct nanoloom_{name} *nanoloom_{name}_create(int threads);
 
 /* The same, on a thread pool of the caller's: see nanoloom_parallel above.  It has
@@ -137,8 +138,8 @@ _TAKEN = """
     default element failed feature fit floating floor given growth half identity
     kept kernel level levels library made member memory move nanoseconds now number
     outside parallel parameter path pool program range refusal refuse repeat request
-    resolve results room rows run sizes space status step stopped task tensor term ticks
-    times tried way words workspace
+    resolve results room rows run sizes slice slices space status step stopped task
+    tensor term ticks times tried way words workspace
 """
 
 

@@ -144,7 +144,8 @@ def public_functions(
         *(("model_counted", "counted") if table.numbers or table.rooms else ()),
         *(("model_growth", "growth") if table.rooms else ()),
     )
-    return [Source.of_runtime(file, *defines) for file in files]
+    own = [Source.of_runtime(file, *defines) for file in files]
+    return [Source.of_runtime("library_pool"), *own]
 
 
 def runtime_objects(triple: str, cache: Cache, *, nice: int = 0) -> list[bytes]:

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 EXAMPLE = "Example: nanoloom profile model.onnx --dim batch=1 --trace model.json"
 SHOWN = 20  # layers in the table
-COLUMNS = ("-layer", ">steps", ">time", ">spread", ">share", ">Gop/s", ">GB/s", ">roof")
+COLUMNS = (
+    "-layer", ">steps", ">time", ">spread", ">share", ">waiting", ">Gop/s", ">GB/s",
+    ">roof",
+)  # fmt: skip
 Every = Annotated[
     bool, typer.Option("--all", help=f"List every layer, not the {SHOWN} slowest.")
 ]
@@ -152,6 +155,7 @@ def row(layer: Layer, whole: float) -> list[str]:
         seconds(layer.seconds),
         f"{spread:.0%}",
         f"{layer.seconds / whole:.1%}" if whole else "",
+        percent(layer.waiting),
         f"{layer.rate / 1e9:.1f}" if layer.operations else "",
         f"{layer.bandwidth / 1e9:.1f}" if layer.bytes else "",
         percent(layer.share),

@@ -8,13 +8,14 @@ of its kernel: each operation at each point, each number read or written once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nanoloom.explain.timed_steps import timed
+from nanoloom.explain.timed_steps import Timed, timed
 from nanoloom.fork_lock import wait_for_compiler
+from nanoloom.runtime.slices import BEGIN, END, STEP
 
 if TYPE_CHECKING:
     from nanoloom.explain.explainable import Explainable
@@ -30,6 +31,7 @@ class Layer:
     ninetieth percentile.  operations, bytes: what their kernels compute and touch, 0
     where sizes or data decide.  least: seconds at the rates that were measured of all
     threads, None where they are not known.  nodes: of the model, that are in it.
+    waiting: of the threads' time, the part in which they had no task; None of one.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Layer:
     bytes: int = 0
     least: float | None = None
     nodes: tuple[str, ...] = ()
+    waiting: float | None = None
 
     @property
     def share(self) -> float | None:
@@ -66,6 +69,7 @@ class Profile:
 
     runs: nanoseconds of each step (columns) in each run (rows).  begins: of the runs,
     seconds from the first one.  outputs: of each node of the model, the values' names.
+    slices: of the threads, as `Timed` has them.
     """
 
     layers: tuple[Layer, ...]
@@ -75,6 +79,7 @@ class Profile:
     runs: np.ndarray
     begins: tuple[float, ...]
     outputs: Mapping[str, tuple[str, ...]]
+    slices: tuple[np.ndarray, ...] = ()
 
     @property
     def inside(self) -> float:
@@ -102,12 +107,38 @@ def profile(
     measured = timed(variant, arrays, runs)
     table = measured.nanoseconds
     work = model_work(program, arrays, peaks)
-    layers = [
-        layer_of(name, names, table / 1e9, work.layers.get(name, LayerWork()))
-        for name in dict.fromkeys(names)
-    ]
+    busy = busy_of(measured)
+    layers: list[Layer] = []
+    for name in dict.fromkeys(names):
+        own = layer_of(name, names, table / 1e9, work.layers.get(name, LayerWork()))
+        part = waiting(table, busy, program.threads, own.steps)
+        layers.append(replace(own, waiting=part))
     own = tuple(layers), tuple(names), measured.whole
-    return Profile(*own, program.threads, table, measured.begins, work.outputs)
+    began = measured.begins, work.outputs, measured.slices
+    return Profile(*own, program.threads, table, *began)
+
+
+def busy_of(measured: Timed) -> np.ndarray:
+    """Nanoseconds that threads had tasks of each step (columns), in each run whose
+    threads were noted (rows)."""
+    busy = np.zeros((len(measured.slices), measured.nanoseconds.shape[1]))
+    for row, slices in zip(busy, measured.slices, strict=True):
+        np.add.at(row, slices[:, STEP], slices[:, END] - slices[:, BEGIN])
+    return busy
+
+
+def waiting(
+    times: np.ndarray, busy: np.ndarray, threads: int, steps: Sequence[int]
+) -> float | None:
+    """Of the threads' time in these steps the part without a task, the runs' median.
+
+    times, busy: nanoseconds of each step (columns) in each run (rows).
+    """
+    whole = threads * times[: len(busy), steps].sum(axis=1)
+    if not whole.all() or not len(whole):
+        return None
+    free = 1 - busy[:, steps].sum(axis=1) / whole
+    return max(0.0, float(np.median(free)))  # steps beside each other overlap
 
 
 def layer_of(

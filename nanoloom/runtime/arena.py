@@ -10,10 +10,12 @@ from nanoloom.errors import Error, InputError, UnfitBranch
 from nanoloom.runtime import layout
 from nanoloom.runtime.arrays import HEADER_BYTES
 from nanoloom.runtime.call_table import Table
+from nanoloom.runtime.given_arrays import times_of
 from nanoloom.runtime.limits import Limits, current
 from nanoloom.runtime.loading import Code
 from nanoloom.runtime.node_memory import keep_on_nodes
 from nanoloom.runtime.shared_pool import Member
+from nanoloom.runtime.slices import Slices
 
 
 class Arena:
@@ -71,6 +73,7 @@ class Arena:
         )
         self.pointer = ctypes.addressof(self.call)
         self.limits: Limits | None = None  # of the last run
+        self._timed: tuple[np.ndarray | None, int] = None, 0
 
     def limit(self) -> None:
         """Have the next run end where the call that this thread is in does."""
@@ -78,6 +81,14 @@ class Arena:
         if limits is not self.limits:
             self.limits = limits
             self._memory.control = None if limits is None else limits.address
+
+    def timed(self, nanoseconds: np.ndarray, slices: Slices | None) -> int:
+        """Where the next run leaves its times, and notes what its threads do."""
+        self._memory.slices = None if slices is None else slices.address
+        if nanoseconds is not self._timed[0]:  # profiles give the same again and again
+            steps = self._table.program.contents.step_count
+            self._timed = nanoseconds, times_of(nanoseconds, steps)
+        return self._timed[1]
 
     def run_rows(self, count: int) -> int:
         """The status of as many runs, of rows that lie behind each other."""

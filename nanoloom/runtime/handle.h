@@ -23,7 +23,7 @@
 HANDLE {
     nanoloom_parallel parallel;
     void *context;
-    struct nanoloom_member member; /* its pool is NULL when the caller brought its own */
+    struct nanoloom_member member; /* its pool is NULL when the caller brought one */
     const struct nanoloom_program *program; /* NULL while its sizes have no numbers */
     char *rooms;                            /* of it, and of the next one */
     int64_t room_bytes;
@@ -48,8 +48,10 @@ HANDLE {
 #endif
 };
 
-/* Begins the time of a run. */
-void nanoloom_handle_begin(HANDLE *handle);
+/* Begins the time of a run and waits for threads: NANOLOOM_OK, or why it is over already.
+ * Behind the run they are given back. */
+int nanoloom_handle_begin(HANDLE *handle);
+void nanoloom_handle_end(HANDLE *handle);
 
 /* Memory for a new handle; 0 where there is none. */
 int nanoloom_handle_prepare(HANDLE *handle);

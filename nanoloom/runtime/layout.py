@@ -119,6 +119,17 @@ class Memory(ctypes.Structure):
         ("workspace", ctypes.c_void_p),
         ("threads", ctypes.c_int64),
         ("control", ctypes.c_void_p),
+        ("slices", ctypes.c_void_p),
+    )
+
+
+class Slices(ctypes.Structure):
+    """struct nanoloom_slices."""
+
+    _fields_ = (
+        ("all", ctypes.c_void_p),
+        ("room", ctypes.c_int64),
+        ("count", ctypes.c_int64),
     )
 
 

@@ -19,7 +19,7 @@ from nanoloom.runtime import layout
 from nanoloom.runtime.arena import Arena
 from nanoloom.runtime.arrays import address, empty_of
 from nanoloom.runtime.call_table import Table
-from nanoloom.runtime.given_arrays import begun_in, point, times_of, wanted
+from nanoloom.runtime.given_arrays import begun_in, point, wanted
 from nanoloom.runtime.limits import under_way
 from nanoloom.runtime.loading import Code, load
 from nanoloom.runtime.open_sizes import open_sizes
@@ -29,6 +29,7 @@ from nanoloom.runtime.scattered_weights import (
     parameter_address,
 )
 from nanoloom.runtime.shared_pool import Member
+from nanoloom.runtime.slices import Slices
 
 FEW = 4096  # bytes of an output that may begin anywhere
 Wanted = tuple[np.dtype, tuple[int, ...], str]  # of an array; the name for messages
@@ -124,7 +125,12 @@ class Library:
 
 
 class Instance:
-    """A program ready to run.  Threads may call `run` at the same time."""
+    """A program ready to run.  Threads may call `run` at the same time.
+
+    slices: where timed runs note what their threads do; one runs at a time then.
+    """
+
+    slices: Slices | None = None
 
     def __init__(
         self,
@@ -157,7 +163,6 @@ class Instance:
         self._member, self.threads = member, member.threads if member else 1
         self.workspace_bytes = int(entry.workspace_bytes(table.program, self.threads))
         self._arenas_made = 0
-        self._timed: tuple[np.ndarray | None, int] = None, 0
 
     @property
     def arena_bytes(self) -> int:
@@ -198,10 +203,8 @@ class Instance:
             raise ValueError("the arena is another program's")
         inputs = begun_in(self.library.in_place, inputs, outputs)
         used = self._borrow(arena)
-        times = None
-        if nanoseconds is not None:  # profiles give the same one again and again
-            again = nanoseconds is self._timed[0]
-            times = self._timed[1] if again else self._times(nanoseconds)
+        timed = nanoseconds is not None
+        times = used.timed(nanoseconds, self.slices) if timed else None
         status = layout.NO_ARRAYS
         if (len(inputs), len(outputs)) == self._counts:
             used.objects[:] = [id(array) for array in (*inputs, *outputs)]
@@ -287,10 +290,6 @@ class Instance:
         if under_way or used.limits is not None:
             used.limit()
         return used
-
-    def _times(self, array: np.ndarray) -> int:
-        self._timed = array, (found := times_of(array, len(self.library.steps)))
-        return found
 
 
 def _tensor(row: layout.Tensor) -> Tensor:

@@ -99,18 +99,19 @@ static void run(const struct job *job, int64_t *steps)
 }
 
 /* All runs, and what is to be said of their times. */
-static void run_all(const struct nanoloom_arguments *asked, const struct job *job)
+static void run_all(const struct nanoloom_arguments *asked, struct job *job)
 {
     struct nanoloom_times times;
     int runs = asked->repeat ? asked->repeat : 1, profile = asked->profile || asked->trace;
-    nanoloom_times_prepare(&times, job->program, runs, profile);
+    nanoloom_times_prepare(&times, job->program, runs, profile, job->threads);
     for (int64_t first = now(); times.count < runs;) {
+        job->memory.slices = nanoloom_times_slices(&times);
         int64_t before = now();
         run(job, nanoloom_times_row(&times));
         nanoloom_times_add(&times, before - first, now() - before);
     }
     if (asked->trace)
-        nanoloom_times_trace(&times, asked->trace, nanoloom_identity.model, job->threads);
+        nanoloom_times_trace(&times, asked->trace, nanoloom_identity.model);
     if (asked->repeat)
         nanoloom_times_report(&times);
     if (asked->profile)

@@ -10,6 +10,7 @@
 #include "cpus.h"
 #include "handle.h"
 #include "identity.h"
+#include "library_pool.h"
 
 #ifdef NANOLOOM_LEVELS
 extern const struct nanoloom_identity nanoloom_identity; /* of the level that is taken */
@@ -98,13 +99,14 @@ HANDLE *PUBLIC(create)(int threads)
     if (threads < 0 || threads > NANOLOOM_MOST_THREADS)
         return NULL;
     int wanted = threads > 0 ? threads : nanoloom_default_threads();
-    struct nanoloom_pool *pool = nanoloom_pool_create(wanted);
+    struct nanoloom_pool *pool = nanoloom_library_pool_take(wanted);
     if (!pool)
         return NULL;
     int64_t started = nanoloom_pool_threads(pool);
+    started = wanted < started ? wanted : started;
     HANDLE *handle = create(nanoloom_pool_run, NULL, started);
     if (!handle) {
-        nanoloom_pool_destroy(pool);
+        nanoloom_library_pool_give_back();
         return NULL;
     }
     handle->member = (struct nanoloom_member){pool, started};
@@ -126,11 +128,20 @@ void PUBLIC(limit)(HANDLE *handle, int64_t nanoseconds, const volatile int32_t *
     handle->control.cancelled = cancelled;
 }
 
-void nanoloom_handle_begin(HANDLE *handle)
+int nanoloom_handle_begin(HANDLE *handle)
 {
     int64_t limit = handle->limit, now = limit > 0 ? nanoloom_now() : 0;
     int ends = limit > 0 && limit <= INT64_MAX - now;
     handle->control.deadline = limit < 0 ? OVER : ends ? now + limit : 0;
+    if (!handle->member.pool)
+        return NANOLOOM_OK;
+    return nanoloom_pool_enter(&handle->member, &handle->control);
+}
+
+void nanoloom_handle_end(HANDLE *handle)
+{
+    if (handle->member.pool)
+        nanoloom_pool_leave(&handle->member);
 }
 
 #ifndef NANOLOOM_GROWN
@@ -177,8 +188,11 @@ int PUBLIC(run)(HANDLE *handle, const void *const *inputs, void *const *outputs)
         return NANOLOOM_NO_SIZES;
     if (atomic_exchange(&handle->busy, 1))
         return NANOLOOM_BUSY;
-    nanoloom_handle_begin(handle);
-    status = run(handle, inputs, outputs);
+    status = nanoloom_handle_begin(handle);
+    if (status == NANOLOOM_OK) {
+        status = run(handle, inputs, outputs);
+        nanoloom_handle_end(handle);
+    }
     atomic_store(&handle->busy, 0);
     return status;
 }
@@ -189,7 +203,8 @@ void PUBLIC(destroy)(HANDLE *handle)
 {
     if (!handle)
         return;
-    nanoloom_pool_destroy(handle->member.pool);
+    if (handle->member.pool)
+        nanoloom_library_pool_give_back();
     release(handle);
 }
 

@@ -117,8 +117,11 @@ int PUBLIC(run_alloc)(HANDLE *handle, const void *const *inputs, void **outputs)
         return NANOLOOM_NO_SIZES;
     if (atomic_exchange(&handle->busy, 1))
         return NANOLOOM_BUSY;
-    nanoloom_handle_begin(handle);
-    status = run_until_it_fits(handle, inputs, outputs);
+    status = nanoloom_handle_begin(handle);
+    if (status == NANOLOOM_OK) {
+        status = run_until_it_fits(handle, inputs, outputs);
+        nanoloom_handle_end(handle);
+    }
     if (status)
         PUBLIC(free_outputs)(outputs);
     atomic_store(&handle->busy, 0);

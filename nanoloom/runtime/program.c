@@ -13,6 +13,7 @@
 #include "clock.h"
 #include "control.h"
 #include "floating.h"
+#include "slices.h"
 
 enum {
     CACHE_LINE = 64,
@@ -95,18 +96,42 @@ struct call {
     int64_t threads;       /* parts */
     int backward;          /* the last task first */
     const struct nanoloom_control *control;
+    struct nanoloom_slices *slices; /* NULL where nobody asks */
+    int32_t step;
 };
+
+/* An address that no other thread has. */
+static uintptr_t own_number(void)
+{
+#ifdef NANOLOOM_SINGLE_THREAD
+    return 0;
+#else
+    return (uintptr_t)&errno;
+#endif
+}
+
+static void note(const struct call *call, int64_t begin)
+{
+    struct nanoloom_slices *slices = call->slices;
+    int64_t place = atomic_fetch_add(&slices->count, 1);
+    if (place < slices->room)
+        slices->all[place] = (struct nanoloom_slice){(int64_t)own_number(), call->step, begin,
+                                                     nanoloom_ticks()};
+}
 
 static void run_alone(void *argument, int64_t begin, int64_t end)
 {
     const struct call *call = argument;
     if (nanoloom_stopped(call->control))
         return;
+    int64_t started = call->slices ? nanoloom_ticks() : 0;
     uint64_t before = nanoloom_floating_enter();
     for (; call->backward && end - begin > 1; end--)
         call->kernel(call->buffers, end - 1, end, call->scratch);
     call->kernel(call->buffers, begin, end, call->scratch);
     nanoloom_floating_leave(before);
+    if (call->slices)
+        note(call, started);
 }
 
 #ifdef NANOLOOM_SINGLE_THREAD
@@ -129,7 +154,7 @@ static void give_back(const struct call *call, int64_t part)
  * caches may still hold, or any that is free. */
 static int64_t take(const struct call *call)
 {
-    uintptr_t self = (uintptr_t)&errno; /* an address that no other thread has */
+    uintptr_t self = own_number();
     for (;; sched_yield())
         for (int any = 0; any < 2; any++)
             for (int64_t part = 0; part < call->threads; part++) {
@@ -143,7 +168,7 @@ static int64_t take(const struct call *call)
 
 static void give_back(const struct call *call, int64_t part)
 {
-    atomic_store(&call->owners[part], (uintptr_t)&errno);
+    atomic_store(&call->owners[part], own_number());
 }
 
 #endif
@@ -189,6 +214,7 @@ static void run_step(struct run *run, int32_t number)
     const struct nanoloom_step *step = &run->program->steps[number];
     struct call call = run->call;
     call.kernel = step->kernel;
+    call.step = number;
     call.buffers = run->pointers + step->first_buffer;
     nanoloom_task task = step->scratch_bytes ? run_tasks : run_alone;
     if (run->parallel && step->tasks > 1)
@@ -310,19 +336,28 @@ int nanoloom_run(const struct nanoloom_program *program,
         nanoseconds[i] = 0;
     if (nanoseconds)
         nanoloom_prepare_ticks();
+    struct nanoloom_slices *slices = nanoseconds ? memory->slices : NULL;
+    if (slices)
+        atomic_store(&slices->count, 0);
     struct run run = {
         .program = program,
         .pointers = pointers,
         .call = {NULL, NULL, scratch, program->scratch_bytes, owners, memory->threads, 0,
-                 memory->control},
+                 memory->control, slices, 0},
         .parallel = parallel,
         .context = context,
         .nanoseconds = nanoseconds,
         .before = nanoseconds ? nanoloom_ticks() : 0,
     };
+    int64_t began = run.before;
     run_steps(&run, 0, program->step_count, 0);
     for (int32_t i = 0; nanoseconds && i < program->step_count; i++)
         nanoseconds[i] = nanoloom_nanoseconds(nanoseconds[i]);
+    for (int64_t i = 0; slices && i < nanoloom_slices_kept(slices); i++) {
+        struct nanoloom_slice *each = &slices->all[i];
+        each->begin = nanoloom_nanoseconds(each->begin - began);
+        each->end = nanoloom_nanoseconds(each->end - began);
+    }
     int64_t index;
     int stopped = nanoloom_stopped(memory->control);
     if (stopped)

@@ -12,6 +12,7 @@ typedef void (*nanoloom_kernel)(void *const *buffers, int64_t begin, int64_t end
                                 void *scratch);
 
 struct nanoloom_control; /* control.h */
+struct nanoloom_slices; /* slices.h */
 
 /* Which memory a buffer lies in. */
 enum nanoloom_space {
@@ -104,6 +105,7 @@ struct nanoloom_memory {
     void *workspace;
     int64_t threads;
     const struct nanoloom_control *control; /* NULL for a run that goes to its end */
+    struct nanoloom_slices *slices; /* where a timed run notes its threads, or NULL */
 };
 
 /* The arena, behind it the resolved pointers of all buffers, and scratch memory. */

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -122,45 +121,6 @@ def test_what_is_not_written_is_shown(
     label, *numbers, more = done.stdout.split(" ")
     assert (label, numbers.pop(0), more) == ("total:", f"f32[{COUNT}]", "...\n")
     assert numbers == [f"{value:.7g}" for value in want[:8].tolist()]
-
-
-def test_times_and_layers(model: Path, inputs: tuple[Path, Path]) -> None:
-    done = run(model, *inputs, "--repeat", 3, "--profile", "-o", "/dev/null")
-    times, head, *layers = done.stdout.splitlines()
-    found = re.fullmatch(r"3 runs: median (\d+\.\d+) ms, least (\d+\.\d+) ms", times)
-    assert found and float(found[1]) >= float(found[2]) > 0  # of a few microseconds
-    assert all(float(line.split()[0]) > 0 for line in layers[:4])
-    assert head.split() == ["ms", "spread%", "%", "layer"]
-    names = [line.split(maxsplit=3)[3] for line in layers]
-    wanted = ["layer/add", "layer/mul", "layer/total", "all layers"]
-    assert names[:4] == wanted
-
-
-def test_a_timeline_of_the_last_runs(
-    model: Path, inputs: tuple[Path, Path], tmp_path: Path
-) -> None:
-    """Of more runs than are kept; steps lie one behind the other in theirs."""
-    file = tmp_path / "trace.json"
-    words = ["--repeat", 1003, "--trace", file, "-o", "/dev/null", "--threads", 1]
-    assert run(model, *inputs, *words).returncode == 0
-    events = json.loads(file.read_text())["traceEvents"]
-    assert events[0]["args"]["name"] == 'tiny "one"'
-    slices = [x for x in events if x["ph"] == "X"]
-    runs = [x for x in slices if x["name"].startswith("run ")]
-    assert [x["name"] for x in runs] == [f"run {n}" for n in range(3, 1003)]
-    assert runs[0]["ts"] > 0 and runs == sorted(runs, key=lambda x: x["ts"])
-    steps = slices[1 : len(slices) // 1000]
-    assert {x["name"] for x in steps} >= {"layer/add", "layer/mul", "layer/total"}
-    total = sum(x["dur"] for x in steps)
-    assert total == pytest.approx(runs[0]["dur"], abs=1e-3 * len(steps))
-
-
-def test_a_timeline_that_cannot_be_written(
-    model: Path, inputs: tuple[Path, Path], tmp_path: Path
-) -> None:
-    done = run(model, *inputs, "--trace", tmp_path / "no" / "x", "-o", "/dev/null")
-    assert done.returncode == 1
-    assert "x: cannot be written to: No such file" in done.stderr
 
 
 def test_it_says_what_it_is(model: Path) -> None:

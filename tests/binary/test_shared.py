@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -125,6 +126,36 @@ def test_every_misuse_has_a_status(model: Model) -> None:
     assert b"unknown status" in texts
     assert len(texts) == 14
     model.function("destroy")(ctypes.c_void_p(handle))
+
+
+def threads_here() -> int:
+    return len(list(Path("/proc/self/task").iterdir()))
+
+
+def test_handles_share_one_pool(model: Model) -> None:
+    """Ten of three threads start two workers, also when they run at once."""
+    before = threads_here()
+    handles = [model.function("create")(3) for _ in range(10)]
+    assert threads_here() == before + 2
+    want = expected(*arrays()[:2], WEIGHTS)[1]
+
+    def run(handle: int) -> bool:
+        a, b, out, total = arrays()
+        addresses = [array.ctypes.data for array in (a, b, out, total)]
+        ran = [model.run(handle, addresses[:2], addresses[2:]) for _ in range(20)]
+        return set(ran) == {OK} and (total == want).all()
+
+    with ThreadPoolExecutor(10) as callers:
+        assert all(callers.map(run, handles))
+    handles.append(model.function("create")(5))
+    assert threads_here() == before + 4
+    for handle in handles:
+        model.function("destroy")(ctypes.c_void_p(handle))
+    assert threads_here() == before
+    again = model.function("create")(2)
+    assert run(again)
+    assert threads_here() == before + 1
+    model.function("destroy")(ctypes.c_void_p(again))
 
 
 def test_the_callers_own_pool_and_a_busy_handle(model: Model) -> None:

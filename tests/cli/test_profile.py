@@ -11,7 +11,9 @@ import pytest
 import nanoloom
 from nanoloom.cli.failures import AT_FAULT, DONE
 from nanoloom.cli.main import main
-from nanoloom.explain.profile import profile
+from nanoloom.explain.profile import profile, waiting
+from nanoloom.explain.trace import trace
+from nanoloom.runtime.slices import BEGIN, END, STEP, THREAD
 from tests.cli import models
 
 ROWS, DEPTH, COLUMNS = 9, 7, 5  # of models.DENSE
@@ -42,6 +44,38 @@ def test_times_and_work_of_layers(model: Path, tmp_path: Path) -> None:
     assert read <= sum(layer.bytes for layer in found.layers) < 3 * read
 
 
+def test_what_threads_do(tmp_path: Path) -> None:
+    """All tasks of all steps, by two threads that do not overlap themselves."""
+    wide = models.write(tmp_path, models.DENSE)
+    program = nanoloom.compile(wide, cache=tmp_path / "cache", threads=2)
+    random = np.random.default_rng(2)
+    x = random.standard_normal((40 * ROWS, DEPTH), np.float32)
+    w = random.standard_normal((DEPTH, COLUMNS), np.float32)
+    found = profile(program, {"x": x, "w": w}, runs=9)
+    assert len(found.slices) == 9
+    for rows, times in zip(found.slices, found.runs, strict=True):
+        assert set(rows[:, STEP]) == set(range(len(found.names)))
+        assert len(set(rows[:, THREAD])) <= 2
+        assert (rows[:, BEGIN] >= 0).all() and (rows[:, END] >= rows[:, BEGIN]).all()
+        assert rows[:, END].max() <= times.sum() + 1000
+        for thread in set(rows[:, THREAD]):
+            own = rows[rows[:, THREAD] == thread]
+            own = own[np.argsort(own[:, BEGIN])]
+            assert (own[1:, BEGIN] >= own[:-1, END]).all()
+    assert all(x.waiting is not None and 0 <= x.waiting < 1 for x in found.layers)
+    made = trace(found, "wide")["traceEvents"]
+    lanes = {x["tid"] for x in made if x["ph"] == "X"}
+    assert {1, 2} <= lanes <= {1, 2, 3}
+
+
+def test_waiting_is_what_is_not_busy() -> None:
+    """Of two steps: of the first both threads half of the time, of the second one."""
+    times, busy = np.array([[100, 50], [200, 50]]), np.array([[100, 50], [200, 50]])
+    assert waiting(times, busy, 2, (0,)) == waiting(times, busy, 2, (0, 1)) == 0.5
+    assert waiting(times, busy * 2, 2, (1,)) == 0
+    assert waiting(times, busy[:0], 2, (0,)) is None
+
+
 def test_the_table(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["profile", str(model), "--dim", "batch=9", "--repeat", "5", "-t", "1"]
     assert main(words) == DONE
@@ -58,7 +92,7 @@ def test_a_timeline(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*words, "--trace", str(path)]) == DONE
     said = json.loads(capsys.readouterr().out)
     events = json.loads(path.read_text())["traceEvents"]
-    slices = [x for x in events if x["ph"] == "X"]
+    slices = [x for x in events if x["ph"] == "X" and x["tid"] == 1]
     runs = [x for x in slices if x["name"].startswith("run ")]
     steps = [x for x in slices if x not in runs]
     assert said["runs"] == len(runs) == 3

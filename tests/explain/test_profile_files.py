@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as messages
 from nanoloom.errors import Error
 from nanoloom.explain.node_times import annotated, overlay
 from nanoloom.explain.profile import Layer, Profile
-from nanoloom.explain.trace import perfetto_trace, slices
+from nanoloom.explain.trace import of_steps, of_threads, perfetto_trace
 from tests.explain.models import SLOW, model
 
 LAYERS = (
@@ -32,7 +33,7 @@ def named(path: Path, proto: ModelProto) -> Path:
 
 
 def test_steps_lie_within_their_run() -> None:
-    found = list(slices(FOUND))
+    found = list(of_steps(FOUND))
     runs = [each for each in found if each.step < 0]
     assert [(x.begin, x.duration) for x in runs] == [(0, 60), (1000, 63)]
     for run, row in zip(runs, RUNS, strict=True):
@@ -57,6 +58,26 @@ def test_track_events_are_nested() -> None:
         else:
             waiting.pop()
     assert not waiting and len(events) == 2 * 2 * (1 + len(NAMES))
+
+
+def test_threads_have_tracks_of_their_own() -> None:
+    """Each of its own number, beside that of the steps, in the runs that were noted."""
+    rows = np.array([[77, 0, 0, 9], [55, 0, 2, 8], [77, 1, 12, 30], [55, 2, 31, 59]])
+    found = replace(FOUND, slices=(rows,))
+    own = [(x.track, x.name, x.begin, x.duration) for x in of_threads(found)]
+    assert own == [
+        (2, "MatMul_0", 0, 9), (3, "MatMul_0", 2, 6), (2, "MatMul_0", 12, 18),
+        (3, "Exp_4", 31, 28),
+    ]  # fmt: skip
+    trace = messages.Trace()
+    trace.ParseFromString(perfetto_trace(found, "slow.onnx"))
+    tracks = [
+        x.track_descriptor for x in trace.packet if x.HasField("track_descriptor")
+    ]
+    assert [x.uuid for x in tracks] == [1, 2, 3]
+    assert tracks[2].name == "slow.onnx: thread 2"
+    of = [x.track_event.track_uuid for x in trace.packet if x.HasField("track_event")]
+    assert (of.count(2), of.count(3)) == (4, 4)
 
 
 def test_node_data_has_a_value_for_each_layer() -> None:
