@@ -15,6 +15,7 @@ from nanoloom.frontend.torch import (
     composed,
     creation,
     elementwise,
+    grouped_products,
     indexing,
     movement,
     normalizations,
@@ -34,7 +35,10 @@ FAMILIES = (
 OPERATORS: dict[str, Operator] = {
     name: function for family in FAMILIES for name, function in family.OPERATORS.items()
 }
-NAMESPACES = {"aten": OPERATORS, "quantized_decomposed": quantized.OPERATORS}
+NAMESPACES = {
+    "aten": OPERATORS, "quantized_decomposed": quantized.OPERATORS,
+    "transformers": grouped_products.OPERATORS,
+}  # fmt: skip
 
 
 def operator_for(target: Any) -> Operator | None:
