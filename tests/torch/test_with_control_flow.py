@@ -104,3 +104,22 @@ def test_with_torch_compile(tmp_path: Path) -> None:
         with pytest.warns(ModelWarning, match="has a graph inside"):
             made = mixed(x[:, :3])
         assert torch.allclose(made, Mixed()(x[:, :3]), rtol=1e-4)
+
+
+class Parts(nn.Module):
+    """Sizes that data decide, with all that torch has to be told of them."""
+
+    def forward(self, x: Any, sizes: Any) -> Any:
+        a, b = sizes.tolist()
+        torch._check(a + b == x.size(0))
+        one, other = x.split([a, b])
+        return torch.cat([one * 2, other + 1])
+
+
+def test_conditions_that_are_only_asserted(tmp_path: Path) -> None:
+    x = torch.randn(7, 4)
+    exported = torch.export.export(Parts(), (x, torch.tensor([3, 4])))
+    program = nanoloom.compile(exported, cache=tmp_path, threads=1)
+    for first in (0, 3, 7):
+        sizes = torch.tensor([first, 7 - first])
+        assert same(program(x, sizes), Parts()(x, sizes))

@@ -85,7 +85,7 @@ class GraphImporter:
         if isinstance(target, type) and issubclass(target, tuple):  # of its results
             return tuple(self.values[x] if isinstance(x, fx.Node) else x
                          for x in node.args)  # fmt: skip
-        if name_of(target) in ASSERTIONS:
+        if is_asserted(node):
             return None
         if isinstance(made.out, SYMBOLIC) or is_number(node):
             return self._number(made)
@@ -156,6 +156,14 @@ def typed(call: Call, found: Any) -> Any:
         if isinstance(value, ir.Value) and isinstance(out, torch.Tensor):
             value.dtype = element_type(out.dtype, call.node.name)
     return made[0] if single else tuple(made)
+
+
+def is_asserted(node: fx.Node) -> bool:
+    """Whether a node says that a condition holds, or computes one for such alone."""
+    if name_of(node.target) in ASSERTIONS:
+        return True
+    is_condition = isinstance(node.meta.get("val"), torch.SymBool)
+    return is_condition and all(map(is_asserted, node.users))
 
 
 def is_number(node: fx.Node) -> bool:
