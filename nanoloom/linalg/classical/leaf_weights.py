@@ -1,7 +1,7 @@
 """The weights of the leaves that rows reach in trees, aggregated.
 
-All rows of x walk all trees together: one step of the loop moves [rows, trees] places.
-Or they are compared with all nodes, where that takes less (leaf_bits.py).
+All rows of x walk down all trees together (walk.py), or they are compared with all
+nodes, where that takes less (leaf_bits.py).
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import numpy as np
 
 from nanoloom.graph.shared_decisions import SMALL_BATCH
 from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Builder
-from nanoloom.linalg.builder.indexing import INT64, dims, map_generic, position
-from nanoloom.linalg.builder.loops import repeat
+from nanoloom.linalg.builder.indexing import INT64, dims, position
 from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.scalar import BOOL, Scalar, constant, select
 from nanoloom.linalg.builder.tensor import Array, Tensor
 from nanoloom.linalg.classical.forest import LEAF, MEMBER, MODES, Forest
-from nanoloom.linalg.classical.leaf_bits import LeafBits, leaf_bits
+from nanoloom.linalg.classical.leaf_bits import LANES, LeafBits, leaf_bits
+from nanoloom.linalg.classical.walk import INT32, Decide, in_pairs, leaves, steps_down
 from nanoloom.linalg.reductions.reduce import highest, lowest
 
-INT8, INT32 = np.dtype(np.int8), np.dtype(np.int32)
+INT8 = np.dtype(np.int8)
 Decision = Callable[[Scalar, Scalar], Scalar]
 COMBINED: dict[str, Decision] = {
     "AVERAGE": lambda sofar, weight: sofar + weight,
@@ -31,31 +31,6 @@ COMBINED: dict[str, Decision] = {
     "MIN": lambda sofar, weight: sofar.minimum(weight),
     "MAX": lambda sofar, weight: sofar.maximum(weight),
 }
-
-
-def leaves(b: Builder, x: Tensor, forest: Forest, depth: int) -> Tensor:
-    """The row of the leaf that each row of x reaches in each tree, [rows, trees]."""
-    shape = (x.shape[0], len(forest.roots))
-    start = b.broadcast_to(b.constant(forest.roots.astype(np.int64)), shape)
-    features = b.value(b.constant(forest.features.astype(np.int64)))
-    source = b.value(x)
-    branches = [
-        b.value(b.constant(t.astype(np.int64))) for t in (forest.yes, forest.no)
-    ]
-    decide = decision(b, forest, x.dtype)
-
-    def step(_: object, carried: list[Tensor]) -> list[Tensor]:
-        def body(at: Scalar) -> Scalar:
-            feature = b.load(features, INT64, [at])
-            value = b.load(source, x.dtype, [position(0), feature])
-            taken = decide(at, value)
-            yes, no = (b.load(t, INT64, [at]) for t in branches)
-            return select(taken, yes, no)
-
-        identity = dims(2, [0, 1])
-        return [map_generic(b, shape, INT64, [(carried[0], identity)], body)]
-
-    return repeat(b, depth, [start], step)[0]
 
 
 COMPARISONS: tuple[Callable[[Scalar, Scalar], Scalar], ...] = (
@@ -68,16 +43,19 @@ COMPARISONS: tuple[Callable[[Scalar, Scalar], Scalar], ...] = (
 )
 
 
-def decision(b: Builder, forest: Forest, dtype: np.dtype) -> Decision:
-    """Inside a body: whether the node at a place takes its true branch for a value."""
+def decision(b: Builder, forest: Forest, dtype: np.dtype) -> Decide:
+    """Inside a body: whether the node at a place takes its true branch for a value.
+
+    Its threshold is looked up where None is given.
+    """
     modes = sorted(set(forest.modes.tolist()) - {LEAF}) or [0]
     thresholds = b.value(b.constant(forest.thresholds, dtype))
     kinds = b.value(b.constant(forest.modes, INT8))
     missing = b.value(b.constant(forest.missing)) if forest.missing.any() else None
     is_member = membership(b, forest, dtype) if MEMBER in modes else None
 
-    def decide(at: Scalar, value: Scalar) -> Scalar:
-        limit = b.load(thresholds, dtype, [at])
+    def decide(at: Scalar, value: Scalar, limit: Scalar | None) -> Scalar:
+        limit = b.load(thresholds, dtype, [at]) if limit is None else limit
         kind = b.load(kinds, INT8, [at]) if len(modes) > 1 else None
         taken = None
         for mode in modes:
@@ -130,18 +108,23 @@ def tested_once(b: Builder, x: Tensor, forest: Forest) -> tuple[Tensor, Forest]:
 
 def aggregated(b: Builder, node: Node, x: Tensor, forest: Forest, how: str) -> Tensor:
     """Sum, average, smallest or largest weight of the leaves, [rows, targets]."""
-    depth, dtype = forest.depth(), x.dtype
-    if depth is None:
+    dtype = x.dtype
+    if forest.depth() is None:
         raise node.unsupported("its trees have circles", "the model is damaged")
     x, forest = tested_once(b, x, forest)
     first = neutral(how, dtype)
     table = np.where(forest.given, forest.weights, first)
     start = b.full((x.shape[0], table.shape[1]), first, dtype)
-    words = leaf_bits(forest, depth, 1 if node.int(SMALL_BATCH) else x.shape[0])
+    rows = 1 if node.int(SMALL_BATCH) else x.shape[0]
+    words = leaf_bits(forest, int(steps_down(forest).sum()), rows)
     if words is not None:
         made = from_bits(b, x, words, table, (how, start))
     else:
-        reached, source = leaves(b, x, forest, depth), b.value(b.constant(table, dtype))
+        walked = in_pairs(forest)
+        table = np.where(walked.given, walked.weights, first)
+        decide = decision(b, walked, dtype)
+        reached = leaves(b, x, walked, decide, rows < LANES)
+        source = b.value(b.constant(table, dtype))
 
         def body(at: Scalar, sofar: Scalar) -> Scalar:
             return COMBINED[how](sofar, b.load(source, dtype, [at, position(1)]))
@@ -205,7 +188,7 @@ def kept_bits(b: Builder, x: Tensor, words: LeafBits) -> Tensor:
         at = position(0) * words.nodes + position(2)
         value = b.load(columns, x.dtype, [b.load(features, INT64, [at]), position(1)])
         yes = taken[0] if taken else constant(-1, INT32)
-        return sofar & select(decide(at, value), yes, refused)
+        return sofar & select(decide(at, value, None), yes, refused)
 
     start = b.full((len(words.leaves), x.shape[0]), -1, INT32)
     return b.generic(

@@ -15,6 +15,7 @@ import nanoloom
 from nanoloom.cache import Cache
 from nanoloom.linalg.classical.forest import LEAF, MODES, Forest
 from nanoloom.linalg.classical.leaf_bits import BITS, LeafBits, leaf_bits, words_of
+from nanoloom.linalg.classical.walk import steps_down
 from tests.linalg.classical.test_classical import EPS
 from tests.linalg.classical.test_trees import reference
 
@@ -130,13 +131,18 @@ def attributes(forest: Forest, targets: int) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(("leaves", "targets", "how"), [(20, 3, "SUM"), (70, 1, "MIN")])
+@pytest.mark.parametrize(
+    ("leaves", "targets", "how"), [(20, 3, "SUM"), (70, 1, "MIN"), (900, 1, "SUM")]
+)
 def test_any_number_of_rows(
     leaves: int, targets: int, how: str, tmp_path: Path
 ) -> None:
-    """Few rows walk, many are compared: one program says which."""
+    """Few rows walk, many are compared: one program says which.  Down large trees all
+    walk."""
     r = np.random.default_rng(leaves)
     forest = grown(r, 9, leaves, targets)
+    words = leaf_bits(forest, int(steps_down(forest).sum()), 64)
+    assert (words is None) == (leaves == 900)
     said: dict[str, Any] = attributes(forest, targets) | {"aggregate_function": how}
     op, domain = "TreeEnsembleRegressor", "ai.onnx.ml"
     node = helper.make_node(op, ["x"], ["y"], domain=domain, **said)
