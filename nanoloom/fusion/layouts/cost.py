@@ -26,29 +26,20 @@ from nanoloom.ir.linalg_query import (
     maps,
 )
 from nanoloom.ir.mlir import ir
-from nanoloom.target.facts import Target
+from nanoloom.target.facts import MOST_VECTORS, Target
 from nanoloom.target.masked_access import reads_rows_in_part
 
-PACKED = 0.5  # cycles for a number of the image, which is packed at each call then
-# Of a product with channels first: its vectors are pixels, or what it reads of a pixel
-# lies an image apart, without windows.
-IMAGES_APART = 1.12
-# And in a page of their own each: cycles for a number of the image, at every panel of
-# columns.  More pages are read in turns than a core translates at once.
-PAGES_APART, PANEL = 1.2, 4
 FEW = 4  # channels of an image that are read at once, for all taps
-TRANSLATED = 96  # channels, in a page each: more take longer
 # Of vectors of pixels, and of blocks of channels, where a register tile goes over two
 # axes of them: what costs the same keeps channels last, and whole.
 NOT_LAST = 1.05
-TURNED = 1.2  # cycles for an element that is written in another order
-# Of a product whose image has channels first: cycles for a number at every panel of
-# columns.  It lies in a line of its own, beside few others that the tile wants.  Lines
-# take longer where the first-level cache does not hold those of a tile's sum beside its
-# panel, and PAGES_APART where they are in more pages than a core translates at once.
-# As measured with AVX2 and AVX-512, 16 to 1,632 channels of 7 to 73 pixels a row.
-IN_LINES, FROM_L2 = 0.1, 0.6
-ROW_REGISTERS = 8  # a panel has a vector for so many: 5 x 2 of 16, 7 x 4 of 32
+# Of a product of channels first: its vectors are pixels, or what it reads of a pixel
+# lies an image apart, without windows.
+APART = 1.12
+# Cycles for a number of an image of channels first, at every panel of columns: it lies
+# in a line of its own, beside few others that the tile wants.  As measured with AVX2
+# and AVX-512, 16 to 1,632 channels of 7 to 73 pixels a row.
+IN_LINES = 0.1
 Choices = dict[Dim, tuple[Layout, ...]]
 
 
@@ -56,7 +47,11 @@ def terms_of(edges: Edges, choices: Choices, target: Target) -> list[Term[Dim, L
     """The cost of a network's layouts, as terms of the sets of channels."""
     made = [of_product(edges, each, choices, target) for each in edges.products]
     made += [of_copy(edges, each, choices, target) for each in edges.copies]
-    made += [t for op in edges.elementwise for t in of_elementwise(edges, op, choices)]
+    made += [
+        t
+        for op in edges.elementwise
+        for t in of_elementwise(edges, op, choices, target)
+    ]
     return [term for term in made if term.variables]
 
 
@@ -134,8 +129,10 @@ def cycles(
         return float("inf")
     columns, factor, packed = features, 1.0, 0.0
     if written == FIRST:
-        columns, factor = pixels, IMAGES_APART
-        packed = PACKED * prod(shape_of(made.image))
+        columns, factor = pixels, APART
+        packed = (
+            transposed(made.image, target) / 2
+        )  # along rows of pixels, at each call
     elif read == FIRST and not made.is_window:
         packed = split_axes(made, target)
     elif read == FIRST and shape_of(made.image)[-1] > FEW:
@@ -152,15 +149,37 @@ def multiply_adds(made: Product, columns: int, target: Target) -> float:
     return made.macs / used / (lanes * target.vector.fma_per_cycle)
 
 
+def transposed(value: ir.Value, target: Target) -> float:
+    """Cycles of a copy of a tensor in another order: of each number an instruction of
+    its own, and its way out of the second-level cache.  1.2 were measured, and as much
+    where numbers are read in a page of their own each."""
+    caches, size = target.caches, element_bytes(value.type)
+    return prod(shape_of(value)) * (1 + caches.l3_cycles * size / caches.line)
+
+
 def split_axes(made: Product, target: Target) -> float:
     """Cycles that a product takes longer whose image has channels first."""
     features = shape_of(made.op.operation.results[0])[-1]
-    longer = (IMAGES_APART - 1) * multiply_adds(made, features, target)
-    *pixels, channels = shape_of(made.image)
-    if 4 * prod(pixels) < target.caches.page:
-        return longer
-    panels = -(-features // (PANEL * target.vector.min_bits // 32))
-    return longer + PAGES_APART * prod(pixels) * channels * panels
+    longer = (APART - 1) * multiply_adds(made, features, target)
+    if lies_in_pages(made, target):
+        longer += transposed(made.image, target) * max(1, times_read(made, target))
+    return longer
+
+
+def lies_in_pages(made: Product, target: Target) -> bool:
+    """Whether the channels of a pixel are in a page of their own each."""
+    return 4 * prod(shape_of(made.image)[:-1]) >= target.caches.page
+
+
+def panel(target: Target) -> int:
+    """Columns of a register tile, about: 5 x 2 vectors of 16, 7 x 4 of 32."""
+    unit = target.vector
+    return unit.min_bits // 32 * (unit.registers // MOST_VECTORS)
+
+
+def times_read(made: Product, target: Target) -> float:
+    """How often a product reads its image: at every panel of columns, for all taps."""
+    return made.macs / panel(target) / prod(shape_of(made.image))
 
 
 def is_faster_turned(made: Product, target: Target) -> bool:
@@ -172,23 +191,25 @@ def is_faster_turned(made: Product, target: Target) -> bool:
     few = shape_of(made.image)[-1] <= FEW or made.is_depthwise
     if few or target.vector.scalable:
         return False
-    return TURNED * prod(shape_of(made.image)) < cycles_apart(made, target)
+    return transposed(made.image, target) < cycles_apart(made, target)
 
 
 def cycles_apart(made: Product, target: Target) -> float:
-    """What reading channels first takes longer than channels last."""
-    *pixels, channels = shape_of(made.image)
-    result, unit = shape_of(made.op.operation.results[0]), target.vector
-    panel = unit.min_bits // 32 * (unit.registers // ROW_REGISTERS)
-    tile = target.caches.line * made.rows_summed + 4 * panel * (
-        made.macs // prod(result)
-    )
-    longer = IN_LINES
-    if 4 * prod(pixels) >= target.caches.page and channels > TRANSLATED:
-        longer += PAGES_APART
-    elif tile > target.caches.l1d:
-        longer += FROM_L2
-    return longer * made.macs / panel
+    """What reading channels first takes longer than channels last.
+
+    Lines take longer where the first-level cache does not hold those of a tile's sum
+    beside its panel: half of what turning takes; and all of it where they are in more
+    pages than a core translates at once.
+    """
+    image, caches = shape_of(made.image), target.caches
+    steps = made.macs // prod(shape_of(made.op.operation.results[0]))
+    tile = caches.line * made.rows_summed + 4 * panel(target) * steps
+    longer = IN_LINES * prod(image)
+    if lies_in_pages(made, target) and image[-1] > caches.pages:
+        longer += transposed(made.image, target)
+    elif tile > caches.l1d:
+        longer += transposed(made.image, target) / 2
+    return longer * times_read(made, target)
 
 
 def of_copy(
@@ -200,7 +221,7 @@ def of_copy(
     written = layouts_of(edges, result, choices)
     readers = [use.owner.opview for use in result.uses]
     read_so = all(is_generic(reader) and not is_copy(reader) for reader in readers)
-    cost = TURNED * prod(shape_of(result))
+    cost = transposed(result, target)
     if read_so:
         reading = (p for p in edges.products if p.image == result and not p.is_window)
         cost = sum(split_axes(each, target) for each in reading)
@@ -212,7 +233,7 @@ def of_copy(
 
 
 def of_elementwise(
-    edges: Edges, op: Op, choices: Choices
+    edges: Edges, op: Op, choices: Choices, target: Target
 ) -> Iterator[Term[Dim, Layout]]:
     """Of what reads a tensor that stays, and writes one that may not: it turns it."""
     result = op.operation.results[0]
@@ -223,7 +244,7 @@ def of_elementwise(
         read = layouts_of(edges, value, choices)
         if read[0] != written[0]:
             costs = {
-                (one, other): TURNED * prod(shape) * (one != other)
+                (one, other): transposed(value, target) * (one != other)
                 for one, other in product(read[1], written[1])
             }
             yield term_of([read[0], written[0]], costs)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from nanoloom.errors import Error
+from nanoloom.target.facts import WIDEST_BITS
 
 
 class Piece(Enum):
@@ -73,7 +74,6 @@ class Layout:
         return self.block if piece is Piece.INSIDE else extent // self.block
 
 
-MOST = 1024  # channels in a block
 LAST, FIRST = Layout(), Layout(is_first=True)
 
 
@@ -95,8 +95,8 @@ def layout_named(word: str) -> Layout | None:
     known = {"auto": None, "last": LAST, "first": FIRST}
     if word in known:
         return known[word]
-    number = word.isascii() and word.isdigit() and len(word) <= len(str(MOST))
-    if number and 1 < int(word) <= MOST:
+    number = word.isascii() and word.isdigit() and len(word) <= len(str(WIDEST_BITS))
+    if number and 1 < int(word) <= WIDEST_BITS:
         return blocks(int(word))
     raise Error(
         f"there is no layout {word}",

@@ -28,7 +28,6 @@ from nanoloom.nest.granularity import JAMMED, MOST_WRITTEN
 # Of dense layers that go by two pixels: 5x5 and 7x7 take 1.03 and 1.05 of the time of
 # channels last and turning back, 3x3 0.78, measured with AVX-512.
 MOST_BY_TWO = 9
-ROWS_OF_PIXELS = 3  # axes of a result: features, rows and pixels
 
 
 @dataclass(frozen=True)
@@ -59,11 +58,11 @@ class Product:
         Not along a single row of a dense layer, nor by two without a tap along rows.
         """
         stage = alone(self.op)
-        *_, row, _ = stage.reads[self.operand].indices
-        axes = {axis.name: axis for axis in stage.axes}
-        along = [name for name in row.axes if not axes[name].is_reduction]
-        rows = [axis for axis in stage.axes if not axis.is_reduction]
-        if len(rows) < ROWS_OF_PIXELS and not self.is_depthwise:
+        *rows, row, _ = stage.reads[self.operand].indices
+        parallel = {axis.name for axis in stage.axes if not axis.is_reduction}
+        along = [name for name in row.axes if name in parallel]
+        single = not any(parallel & {*index.axes} for index in rows)
+        if single and not self.is_depthwise:
             return False
         taps = prod(
             n

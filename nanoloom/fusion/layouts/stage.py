@@ -26,8 +26,6 @@ from nanoloom.ir.statement_names import NAME
 from nanoloom.linalg.stage import LinalgModule
 from nanoloom.target.facts import Target
 
-SHOWN = 2  # layers of a set
-
 
 @dataclass(frozen=True)
 class Row:
@@ -46,9 +44,9 @@ class Row:
 
     def __str__(self) -> str:
         sizes = (f"{count} of {'x'.join(map(str, s))}" for s, count in self.shapes)
-        more = len(self.layers) - SHOWN
-        named = ", ".join(self.layers[:SHOWN]) + f" and {more} more" * (more > 0)
-        lines = [f"{named or '-'}: {self.layout}"]
+        first, *others = self.layers or ("-",)
+        more = f" and {len(others)} more" if others else ""
+        lines = [f"{first}{more}: {self.layout}"]
         lines.append(f"    {self.element}, {', '.join(sizes)}")
         for each, cycles in self.others:
             known = f"{cycles:+,.0f} cycles" if isfinite(cycles) else "no kernel"

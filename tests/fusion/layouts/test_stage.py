@@ -52,13 +52,14 @@ def test_large_images_stay_as_the_model_has_them() -> None:
 
 def test_pages_apart_are_not_read_in_turns() -> None:
     """A pixel's channels in a page each cost more than a product of few rows saves."""
-    for channels, size, features in ((256, 56, 64), (512, 28, 256), (64, 56, 64)):
+    for channels, size, features in ((256, 56, 64), (512, 32, 256), (64, 56, 64)):
         assert chosen(convolution(channels, size, features)) == {FIRST}
 
 
 def test_small_images_have_their_channels_last() -> None:
     assert chosen(convolution(512, 7, 2048)) == {LAST}
     assert chosen(convolution(1024, 14, 256)) == {LAST}
+    assert chosen(convolution(64, 7, 64)) == {LAST}
 
 
 def test_windows_have_their_channels_last() -> None:
