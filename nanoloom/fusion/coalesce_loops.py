@@ -10,10 +10,11 @@ other axes they are one in the source as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
+from typing import TypeAlias
 
 from nanoloom.fusion.read_through_views import is_permutation
 from nanoloom.graph.winograd import TILES
@@ -35,6 +36,8 @@ NUMBER = "tensor.extract"  # of a tensor that keeps its shape
 SLICE = "tensor.extract_slice"
 OTHERS = {"arith.constant", "func.return", "tensor.empty", NUMBER, SLICE}
 Pair = tuple[ir.Value, int]  # a tensor, and the first of two of its dimensions
+Wanted: TypeAlias = frozenset[Pair] | None  # all of them at once; None: not possible
+NOTHING: frozenset[Pair] = frozenset()
 
 
 def coalesce_loops(
@@ -63,8 +66,9 @@ def coalesce_loops(
     found = (pair for walk in walks.values() for pair in pairs_of(walk))
     pairs = {pair for pair in found if pair[0] not in read}
     pairs |= {(op.operands[0], place) for op in slices for place in whole(op)}
+    asked = [wants_of(walk) for walk in walks.values()]
     while True:
-        kept = {p for p in pairs if all(is_kept(w, p, pairs) for w in walks.values())}
+        kept = {p for p in pairs if all(is_kept(wants, p, pairs) for wants in asked)}
         kept = {p for p in kept if all(is_in_both(op, p, kept) for op in slices)}
         if kept == pairs:
             break
@@ -140,26 +144,45 @@ def loops_of(walk: Walk, pair: Pair) -> Iterator[tuple[int, int] | None]:
             yield None if first is None or second is None else (first, second)
 
 
-def is_kept(walk: Walk, pair: Pair, pairs: set[Pair]) -> bool:
+def is_kept(wants: Mapping[Pair, Wanted], pair: Pair, pairs: set[Pair]) -> bool:
     """Whether an operation's axes over these dimensions are side by side everywhere."""
-    return all(
-        axes is not None and are_one(walk, axes, pairs) for axes in loops_of(walk, pair)
-    )
+    wanted = wants.get(pair, NOTHING)
+    return wanted is not None and wanted <= pairs
 
 
-def are_one(walk: Walk, axes: tuple[int, int], pairs: set[Pair]) -> bool:
-    if axes[0] == axes[1] or any(walk.kinds[d] != "parallel" for d in axes):
-        return False
-    if walk.numbered:
-        return False
+def wants_of(walk: Walk) -> dict[Pair, Wanted]:
+    """What an operation wants to be one beside each two dimensions of its tensors."""
+    of_axes: dict[tuple[int | None, ...], Wanted] = {}
+    made: dict[Pair, Wanted] = {}
+    for access in walk.accesses:
+        for place, axes in enumerate(pairwise(access.dims)):
+            if axes not in of_axes:
+                of_axes[axes] = beside(walk, axes)
+            pair, wanted = (access.value, place), of_axes[axes]
+            others = made.get(pair, NOTHING)
+            if wanted is None or others is None:
+                made[pair] = None
+            else:
+                made[pair] = wanted | others
+    return made
+
+
+def beside(walk: Walk, axes: tuple[int | None, int | None]) -> Wanted:
+    """The dimensions that two axes go over, two of each tensor that has them."""
+    if walk.numbered or axes[0] == axes[1]:
+        return None
+    if any(d is None or walk.kinds[d] != "parallel" for d in axes):
+        return None
+    wanted: set[Pair] = set()
     for access in walk.accesses:
         if not access.axes & {*axes}:
             continue
         found = [i for i, two in enumerate(pairwise(access.dims)) if two == axes]
         plain = [d for d in access.dims if d in axes]
-        if len(found) != 1 or len(plain) != 2 or (access.value, found[0]) not in pairs:
-            return False
-    return True
+        if len(found) != 1 or len(plain) != 2:
+            return None
+        wanted.add((access.value, found[0]))
+    return frozenset(wanted)
 
 
 # ---- slices

@@ -59,6 +59,12 @@ def erase_values(numbers: Sequence[ir.Operation]) -> None:
         op.attributes["value"] = zero
 
 
+def set_values(numbers: Sequence[ir.Operation], values: Sequence[ir.Attribute]) -> None:
+    """What `erase_values` erased, again."""
+    for op, value in zip(numbers, values, strict=True):
+        op.attributes["value"] = value
+
+
 @dataclass(frozen=True)
 class Arguments:
     """Which numbers of alike kernels are arguments: their places in one of a type.

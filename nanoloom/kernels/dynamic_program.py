@@ -47,7 +47,8 @@ def dynamic_program(
     """
     require_same(programs)
     inside = sized_parameters(programs, samples)
-    return Joining(programs, samples, bounds, inside, list(words)).program()
+    with mlir.context():  # one for all kernels: it takes long to make
+        return Joining(programs, samples, bounds, inside, list(words)).program()
 
 
 @dataclass
@@ -267,12 +268,11 @@ class Joining:
         first = kernels[0]
         if len({(k.root, k.constants) for k in kernels}) > 1:
             raise NotDynamic("other sizes have other operands")
-        with mlir.context():
-            modules = [ir.Module.parse(kernel.text) for kernel in kernels]
-            try:
-                made: DynamicKernel = make_dynamic(modules, self.samples)
-            except ir.MLIRError as reason:
-                raise NotDynamic(f"kernel {first.name}: {reason}") from None
+        modules = [ir.Module.parse(kernel.text) for kernel in kernels]
+        try:
+            made: DynamicKernel = make_dynamic(modules, self.samples)
+        except ir.MLIRError as reason:
+            raise NotDynamic(f"kernel {first.name}: {reason}") from None
         if not made.sizes:
             self.shapes[first.name] = made.arguments
             return first, ()

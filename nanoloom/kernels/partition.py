@@ -13,6 +13,7 @@ from nanoloom.fusion.constants_to_arguments import (
     Arguments,
     constants_of,
     erase_values,
+    set_values,
     values_of,
 )
 from nanoloom.fusion.fill_rest import filling, rest_of
@@ -58,7 +59,8 @@ class Partition:
     """The program while it is put together.
 
     bodies: of the module's repetitions, by name.  inner: the buffers of these alone.
-    reuse: which values lie where others were.
+    reuse: which values lie where others were.  outlined: the first draft of each form,
+    until its kernel is made of it.
     """
 
     lowered: LinalgModule
@@ -78,6 +80,7 @@ class Partition:
     filled: set[ir.Value] = field(default_factory=set)
     checks: list[Word] = field(default_factory=list)
     apart: dict[int, str] = field(default_factory=dict[int, str])
+    outlined: dict[str, ir.Module] = field(default_factory=dict[str, ir.Module])
 
     def __post_init__(self) -> None:
         count = len(self.lowered.inputs)
@@ -213,6 +216,9 @@ class Partition:
         numbers = values_of(constants)
         erase_values(constants)
         form = text_of(module)
+        if form not in self.outlined:
+            set_values(constants, numbers)
+            self.outlined[form] = module
         self.drafts.append(
             Draft(name, root, layer, made, inputs, results, form, numbers, nodes)
         )
@@ -242,8 +248,9 @@ class Partition:
         self, draft: Draft, rows: list[tuple[ir.Attribute, ...]]
     ) -> tuple[str, Arguments]:
         """The kernel of alike drafts, whose numbers are in `rows`."""
-        numbers = Arguments.of(rows)
-        module = draft.outline(numbers)
+        numbers, module = Arguments.of(rows), self.outlined.pop(draft.form)
+        if numbers.types:
+            module = draft.outline(numbers)
         name_stages(module)
         nest = with_plan(read_nest(module), module)
         text = text_of(module)

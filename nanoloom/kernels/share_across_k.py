@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence, Set
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -48,9 +49,9 @@ def share_across_k(program: Program, apart: Set[str] = frozenset()) -> Program:
     """
     found: dict[str, SharedKernel] = {}
     kernels = [k for k in program.kernels.values() if k.name not in apart]
-    for group in same_but_k(kernels):
-        one = joined(group)
-        if one is not None:
+    groups = same_but_k(kernels)
+    with mlir.context() if groups else nullcontext():
+        for one in filter(None, map(joined, groups)):
             found |= dict.fromkeys(one.sizes, one)
     if not found:
         return program
@@ -132,13 +133,15 @@ def k_of(kernel: Kernel) -> int:
 
 
 def joined(group: Sequence[Kernel]) -> SharedKernel | None:
-    """One kernel for some; None where they differ otherwise after all."""
+    """One kernel for some; None where they differ otherwise after all.
+
+    An MLIR context must be current.
+    """
     depths = [k_of(kernel) for kernel in group]
     samples = [{DEPTH: depth} for depth in depths]
     try:
-        with mlir.context():
-            modules = [ir.Module.parse(kernel.text) for kernel in group]
-            made = make_dynamic(modules, samples, most={DEPTH: max(depths)})
+        modules = [ir.Module.parse(kernel.text) for kernel in group]
+        made = make_dynamic(modules, samples, most={DEPTH: max(depths)})
     except (NotDynamic, ir.MLIRError):  # an operation that is of known sizes only
         return None
     usual = group[len(group) // 2]  # its blocks of rows suit the others as well

@@ -7,7 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nanoloom.fusion.constants_to_arguments import NONE, Arguments
+from nanoloom.fusion.group import Group
+from nanoloom.fusion.outline import outline
 from nanoloom.ir import mlir
+from nanoloom.kernels import partition
 from nanoloom.kernels.printer import describe_program
 from nanoloom.kernels.program import Program
 from nanoloom.memory.calls import Storage
@@ -81,6 +85,32 @@ def test_kernels_equal_up_to_their_parameters_are_made_once() -> None:
     got = run(make, X)
     assert abs(got - exact).max() <= 1e-4 * abs(exact).max()
     assert abs(0 * got - exact).max() > 1e-4 * abs(exact).max()
+
+
+@pytest.mark.parametrize("numbers", [(2.0, 2.0, 2.0), (2.0, 3.0, 5.0)])
+def test_a_call_is_outlined_once(
+    numbers: tuple[float, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a kernel once more where numbers in which its calls differ are arguments."""
+    made: list[Arguments] = []
+
+    def counted(group: Group, known: Any, given: Arguments = NONE, **words: Any) -> Any:
+        made.append(given)
+        return outline(group, known, given, **words)
+
+    def make(b: Any, x: Any) -> Any:
+        weight = b.constant(sample(1, (17, 17), "float32"))
+        for number in numbers:
+            scaled = b.elementwise(lambda v, n=number: v * n, x)
+            x = b.einsum("mk,kn->mn", scaled, weight)
+        return x
+
+    monkeypatch.setattr(partition, "outline", counted)
+    program = program_of(make, X)
+    differ = len(set(numbers)) > 1
+    assert len([each for each in made if each.types]) == differ
+    assert len(made) == len(program.calls) + differ
+    assert any("2.000000e+00" in k.text for k in program.kernels.values())
 
 
 def test_views_cost_nothing() -> None:
