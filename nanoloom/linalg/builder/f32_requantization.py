@@ -6,33 +6,57 @@
 Both grow with the sum, which is an integer, and 8 bits have 255 steps: they are the
 same function where each step is at the same sum.  A step that f64 has between two sums
 leaves room, so that some a and b near factor and offset have all of them right, or all
-but one that comes a sum late, which has an offset of its own: those are searched for,
-and every step is looked at.  Half as many vectors, without f64.
+but a few that come a sum early or late: such sums have offsets of their own.  Those are
+searched for, and every step is looked at.  Half as many vectors, without f64.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 Array = np.ndarray
 F32, INT32 = np.dtype(np.float32), np.dtype(np.int32)
 FACTORS, OFFSETS, PARTS = 3, 4, 8  # steps of f32 to both sides, and their parts
-# Candidates behind which a late sum is kept, and what is left of some rows is no more
-# than one of so many: of deep sums, which take longer than what follows them.
+# Candidates behind which some wrong sums are kept, and what is left of some rows is no
+# more than one of so many: of deep sums, which take longer than what follows them.
 SOON, SEVERAL = 40, 12
+# Sums with offsets of their own: each is a comparison and a choice for a vector.  With
+# those of two f32 is still shorter than f64, whose vectors are twice as many.
+MOST_WRONG = 2
 NEVER = np.iinfo(INT32).min  # a sum that there is not
-ONE_MORE = F32.type(1)
 
 
 @dataclass(frozen=True)
 class F32Scale:
-    """f32 factors and offsets [n]; late int32 [n]: sums with ONE_MORE as offset."""
+    """f32 factors and offsets [n]; int32 wrong [m, n]: sums with offsets own [m, n]."""
 
     factors: Array
     offsets: Array
-    late: Array
+    wrong: Array
+    own: Array
+
+    @staticmethod
+    def without(count: int) -> F32Scale:
+        """Room for so many results."""
+        none, zeros = np.full((MOST_WRONG, count), NEVER, INT32), np.zeros(count, F32)
+        return F32Scale(zeros, zeros.copy(), none, np.zeros(none.shape, F32))
+
+    def take(self, rows: Array, other: F32Scale, its: Array) -> None:
+        """Some results of another one in the place of these rows."""
+        self.factors[rows], self.offsets[rows] = other.factors[its], other.offsets[its]
+        self.wrong[:, rows], self.own[:, rows] = other.wrong[:, its], other.own[:, its]
+
+    @property
+    def counts(self) -> Array:
+        """How many sums of each have offsets of their own."""
+        return (self.wrong != NEVER).sum(0)
+
+    def least(self) -> F32Scale:
+        """The same with room for no more of them than there are."""
+        most = self.counts.max(initial=0)
+        return F32Scale(self.factors, self.offsets, self.wrong[:most], self.own[:most])
 
 
 def to_f32_scale(
@@ -47,26 +71,23 @@ def to_f32_scale(
         return None
     wanted = np.arange(low + 1, high + 1, dtype=np.float64)
     steps = Steps.of(factor, offset, wanted, most)
-    a, b = np.zeros((2, len(factor)), F32)
-    late, found = np.full(len(factor), NEVER, INT32), np.zeros(len(factor), bool)
+    best = F32Scale.without(len(factor))
+    fewest = np.full(len(factor), MOST_WRONG + 1)
     left = np.arange(len(factor))
     for tried, (more, near) in enumerate(candidates()):
         if tried == SOON:
-            left = left[~found[left]]
+            left = left[fewest[left] > MOST_WRONG]
             if SEVERAL * left.size > len(factor):
                 return None
         rows = steps.at(left)
-        here = nearby(
-            factor[left], offset[left], rows.largest(offset[left]), more, near
-        )
-        right, later = rows.compared(*here)
-        taken = right & (~found[left] | (later == NEVER))
-        a[left[taken]], b[left[taken]] = (x[taken] for x in here)
-        late[left[taken]], found[left[taken]] = later[taken], True
-        left = left[~(taken & (later == NEVER))]
+        right, made = rows.compared(*rows.nearby(more, near))
+        taken = right & (made.counts < fewest[left])
+        best.take(left[taken], made, taken)
+        fewest[left[taken]] = made.counts[taken]
+        left = left[fewest[left] > 0]
         if not left.size:
             break
-    return F32Scale(a, b, late) if found.all() else None
+    return best.least() if (fewest <= MOST_WRONG).all() else None
 
 
 def candidates() -> list[tuple[int, float]]:
@@ -82,30 +103,18 @@ def candidates() -> list[tuple[int, float]]:
     return sorted(pairs, key=lambda pair: abs(pair[0]) + abs(pair[1]))
 
 
-def nearby(
-    factor: Array, offset: Array, largest: Array, more: int, near: float
-) -> tuple[Array, Array]:
-    """f32 factors and offsets, so many steps of f32 away from those given.
-
-    An offset's step is that of the largest sum that does not saturate.
-    """
-    a = factor.astype(F32)
-    step = np.spacing(largest.astype(F32)).astype(np.float64)
-    b = (np.rint(offset / step) + near) * step
-    return a + F32.type(more) * np.spacing(a), b.astype(F32)
-
-
 @dataclass(frozen=True)
 class Steps:
     """Where f64's results grow.
 
-    wanted [k]: what is rounded to.  sums [n, k]: the least ones of which it becomes
-    that or more.  values [n, k]: what it becomes.  most: of sums that there are.
+    factor, offset [n].  wanted [k]: what is rounded to.  sums [n, k]: the least ones of
+    which it becomes that or more.  most: of sums that there are, without their sign.
     """
 
+    factor: Array
+    offset: Array
     wanted: Array
     sums: Array
-    values: Array
     most: int
 
     @staticmethod
@@ -116,31 +125,49 @@ class Steps:
         near = np.where(reached, near - 1, near)
         missed = np.rint((near + more) * by) < wanted
         sums = np.where(missed, near + 1, near)
-        return Steps(wanted, sums, np.rint((sums + more) * by), most)
+        return Steps(factor, offset, wanted, sums, most)
 
     def at(self, rows: Array) -> Steps:
         """Those of some of the results."""
-        return replace(self, sums=self.sums[rows], values=self.values[rows])
+        given = self.factor[rows], self.offset[rows], self.wanted, self.sums[rows]
+        return Steps(*given, self.most)
 
-    def largest(self, offset: Array) -> Array:
+    def nearby(self, more: int, near: float) -> tuple[Array, Array]:
+        """f32 factors and offsets, so many steps of f32 away from those given.
+
+        An offset's step is that of the largest sum that does not saturate.
+        """
+        a = self.factor.astype(F32)
+        step = np.spacing(self.largest().astype(F32)).astype(np.float64)
+        b = (np.rint(self.offset / step) + near) * step
+        return a + F32.type(more) * np.spacing(a), b.astype(F32)
+
+    def largest(self) -> Array:
         """The largest sum with its offset, without their sign."""
         ends = self.sums[:, [0, -1]].clip(-self.most, self.most)
-        return np.abs(ends + offset[:, None]).max(1, initial=1)
+        return np.abs(ends + self.offset[:, None]).max(1, initial=1)
 
-    def compared(self, a: Array, b: Array) -> tuple[Array, Array]:
-        """For which rows f32 has the same steps, and the sums that come late.
+    def compared(self, a: Array, b: Array) -> tuple[Array, F32Scale]:
+        """For which rows f32 has the same steps, with what is wrong at first.
 
-        At most one of a row, which its own offset makes right.
+        Sums next to a step that their own offsets make right, one more or less.
         """
         missed = rounded(self.sums, a[:, None], b[:, None]) < self.wanted
         early = rounded(self.sums - 1, a[:, None], b[:, None]) >= self.wanted
         missed &= np.abs(self.sums) <= self.most
         early &= np.abs(self.sums - 1) <= self.most
-        at = np.arange(len(a)), missed.argmax(1)
-        grown = rounded(self.sums[at], a, b + ONE_MORE)
-        one = (missed.sum(1) == 1) & (grown == self.values[at])
-        right = ~early.any(1) & (one | ~missed.any(1))
-        return right, np.where(one, self.sums[at], float(NEVER)).astype(INT32)
+        right = missed.sum(1) + early.sum(1) <= MOST_WRONG
+        made = F32Scale.without(len(a))
+        made.factors[:], made.offsets[:] = a, b
+        made.own[:] = b
+        for n in np.flatnonzero(right & (missed.any(1) | early.any(1))):
+            late, soon = self.sums[n, missed[n]], self.sums[n, early[n]] - 1
+            at = np.concatenate([late, soon])
+            own = b[n] + np.repeat(np.array([1, -1], F32), [late.size, soon.size])
+            grown = np.rint((at + self.offset[n]) * self.factor[n])
+            right[n] = (rounded(at, a[n], own) == grown).all()
+            made.wrong[: at.size, n], made.own[: at.size, n] = at, own
+        return right, made
 
 
 def rounded(sums: Array, a: Array, b: Array) -> Array:

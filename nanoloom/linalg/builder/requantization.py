@@ -52,11 +52,14 @@ class Requantization:
         return self.finished(whole + self.start)
 
     def in_f32(
-        self, total: Scalar, factor: Scalar, offset: Scalar, *late: Scalar
+        self, total: Scalar, factor: Scalar, offset: Scalar, *wrong: Scalar
     ) -> Scalar:
-        """The same by f32 factors and offsets; late: a sum, and its own offset."""
-        if late:
-            offset = select(total.equal(late[0]), late[1], offset)
+        """The same by f32 factors and offsets; wrong: sums, each with its own offset.
+
+        After one another, so that each is a comparison and a choice.
+        """
+        for sum_, own in zip(wrong[::2], wrong[1::2], strict=True):
+            offset = select(total.equal(sum_), own, offset)
         value = total.cast(FLOAT32) + offset
         shifted = value.math("fma", factor, float(SINGLE_SHIFT)).bitcast(INT32)
         whole = shifted + (self.start - int(SINGLE_SHIFT.view(np.int32)))

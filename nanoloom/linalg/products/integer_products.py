@@ -21,7 +21,7 @@ import numpy as np
 
 from nanoloom.graph.integer_products import FUSED
 from nanoloom.linalg.builder.builder import Builder
-from nanoloom.linalg.builder.f32_requantization import NEVER, ONE_MORE, to_f32_scale
+from nanoloom.linalg.builder.f32_requantization import to_f32_scale
 from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.placed_operands import BroadcastOperand, combine
 from nanoloom.linalg.builder.requantization import SINGLE_MOST, Requantization
@@ -105,13 +105,13 @@ def in_f32(
     factor, *offset = (x.tensor.array().reshape(-1) for x in given)
     shape = (longest.tensor.size,)
     added = sum(offset, np.zeros(1))
-    pair = np.broadcast_to(factor, shape), np.broadcast_to(added, shape)
-    found = to_f32_scale(*pair, *made.limits, depth * WIDEST)
+    scale = np.broadcast_to(factor, shape), np.broadcast_to(added, shape)
+    found = to_f32_scale(*scale, *made.limits, depth * WIDEST)
     if found is None:
         return None
     kept = [found.factors, found.offsets]
-    if (found.late != NEVER).any():
-        kept += [found.late, found.offsets + ONE_MORE]
+    for pair in zip(found.wrong, found.own, strict=True):
+        kept += pair
     shape = longest.tensor.shape
     return [BroadcastOperand(b.constant(x.reshape(shape)), longest.dims) for x in kept]
 

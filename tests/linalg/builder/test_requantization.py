@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nanoloom.linalg.builder.f32_requantization import NEVER, ONE_MORE, to_f32_scale
+from nanoloom.linalg.builder.f32_requantization import MOST_WRONG, NEVER, to_f32_scale
 from nanoloom.linalg.builder.requantization import Requantization
 from nanoloom.target import by_name
 from tests.linalg.bounds import sample
@@ -41,19 +41,20 @@ def test_numbers(kind: str, start: int, relu: bool) -> None:
 
 @pytest.mark.parametrize(("kind", "start"), CASES)
 def test_numbers_in_f32(kind: str, start: int) -> None:
-    """Every sum of each column, with one that is late in some of them."""
+    """Every sum of each column, with those that are wrong in some of them."""
     random = np.random.default_rng(3)
-    factor, offset = random.uniform(2e-3, 3e-3, 256), random.uniform(-9e3, 9e3, 256)
+    factor, offset = random.uniform(6e-4, 8e-4, 256), random.uniform(-9e3, 9e3, 256)
     whole = Requantization(np.dtype(kind), start, False, 2.0**10)
     single = to_f32_scale(factor, offset, *whole.limits, 300_000)
-    assert single is not None and (single.late != NEVER).any()
-    late = np.where(single.late == NEVER, 0, single.late)
-    x = late + sample(1, (64, 256), "int32", -60000, 60000)
-    x[0] = late
+    assert single is not None and len(single.wrong) == MOST_WRONG
+    wrong = np.where(single.wrong == NEVER, 0, single.wrong)
+    x = wrong[0] + sample(1, (64, 256), "int32", -60000, 60000)
+    x[:MOST_WRONG] = wrong
 
     def make(b: Any, x: Any) -> Any:
-        near = single.offsets, single.late, single.offsets + ONE_MORE
-        given = [b.constant(y) for y in (single.factors, *near)]
+        apart = (y for pair in zip(single.wrong, single.own, strict=True) for y in pair)
+        near = single.factors, single.offsets, *apart
+        given = [b.constant(y) for y in near]
         return b.elementwise(whole.in_f32, x, *given, dtype=np.dtype(kind))
 
     limits = np.iinfo(kind)
