@@ -38,6 +38,7 @@ class Family:
     that are not packed, where one is read at a time, not a group.  tiles: of a matrix
     unit, not of vector registers.  widens: the left operand can be a copy in a wider
     type.  woven: so many groups are multiplied by one another: a panel has a multiple.
+    versions: a last tile of panels computes the rows that it has, and no others.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Family:
     tiles: bool = False
     widens: bool = False
     woven: int = 1
+    versions: bool = False
 
     @property
     def steps(self) -> int:
@@ -92,7 +94,12 @@ BF16_HALVES = Family(
 INT8_DOT = Family("int8-dot", BYTES, 4)
 # A vector is extended as it is loaded.
 INT8_PAIRS = Family(
-    "int8-pairs", BYTES, 2, StepCost(1, 1, right=1, others=2, widened=32), widens=True
+    "int8-pairs",
+    BYTES,
+    2,
+    StepCost(1, 1, right=1, others=2, widened=32),
+    widens=True,
+    versions=True,
 )
 # Two additions of 16-bit numbers, a product and its addition are four steps of a sum
 # (vector/nanokernel/inner_products.py).  Two vectors of a row, and two of factors, are
@@ -104,6 +111,7 @@ INT8_INNER = Family(
     StepCost(0.5, 1.5, right_registers=2, others=4),
     widens=True,
     woven=2,
+    versions=True,
 )
 # vpmaddwd of numbers that are 16 bits wide: nothing is widened.
 INT16_PAIRS = Family(

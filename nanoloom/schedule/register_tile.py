@@ -91,6 +91,7 @@ def cost(
     step: StepCost = FMA,
     *,
     ends: bool = False,
+    versions: bool = False,
 ) -> float:
     """Cycles per useful multiply-add vector, relative to the multiply-add limit.
 
@@ -98,15 +99,21 @@ def cost(
     `vectors` of the right operand and broadcasts `rows` scalars), and the latency of
     the chain through one accumulator; of a single row, its lines of the right operand.
     Work beyond the edge is wasted, and so are the bytes there.  ends: but for whole
-    vectors behind the last column, in the last of several panels.
+    vectors behind the last column, in the last of several panels.  versions: but for
+    rows behind the last one, in the last of several tiles.
     """
     panels, rest = divmod(n, vectors * lanes)
-    spent = panels * cycles(rows, vectors, m, unit, step)
-    if rest:
-        last = -(-rest // lanes) if ends and panels else vectors
-        spent += cycles(rows, last, m, unit, step)
+    last = -(-rest // lanes) if ends and panels else vectors
+
+    def spent(rows: int) -> float:
+        whole = panels * cycles(rows, vectors, m, unit, step)
+        return whole + (cycles(rows, last, m, unit, step) if rest else 0)
+
     useful = arithmetic(m * n / (lanes * step.narrow), 0, unit, step)
-    return -(-m // rows) * spent / useful
+    if not versions:
+        return -(-m // rows) * spent(rows) / useful
+    tiles, few = divmod(m, rows)
+    return (tiles * spent(rows) + (spent(few) if few else 0)) / useful
 
 
 def cycles(
@@ -176,11 +183,13 @@ def ranked(
     step: StepCost = FMA,
     *,
     ends: bool = False,
+    versions: bool = False,
 ) -> list[RegisterTile]:
     """All tiles that fit, the cheapest first.
 
     Ties go to the wider tile: fewer passes over the left operand.  ends: the last
-    panel's have only as many vectors as there are columns for (`Tail`).
+    panel's have only as many vectors as there are columns for (`Tail`).  versions: the
+    last one of several tiles only as many rows as there are (`Versions`).
     """
     lanes = max(1, unit.bits // bits)
     plain = step.swaps and not step.right  # numbers as they are, as it was measured
@@ -188,7 +197,7 @@ def ranked(
         RegisterTile(
             rows,
             vectors,
-            cost(rows, vectors, m, n, lanes, unit, step, ends=ends)
+            cost(rows, vectors, m, n, lanes, unit, step, ends=ends, versions=versions)
             * (asked(n, vectors * lanes, unit) if plain else 1),
             step.swaps and swapped(rows, vectors, unit.registers),
         )
@@ -199,13 +208,19 @@ def ranked(
 
 
 def of_panels(
-    m: int, n: int, bits: int, target: Target, step: StepCost = FMA
+    m: int,
+    n: int,
+    bits: int,
+    target: Target,
+    step: StepCost = FMA,
+    *,
+    versions: bool = False,
 ) -> list[RegisterTile]:
     """All tiles for weights in panels: those of the width that a file's targets share.
 
     Where the target has no others beside it, as `ranked`.
     """
-    tiles = ranked(m, n, bits, target.vector, step)
+    tiles = ranked(m, n, bits, target.vector, step, versions=versions)
     if target.shared is None:
         return tiles
     return of_common_width(tiles, m, n, bits, target.vector, target.shared)

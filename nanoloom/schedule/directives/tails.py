@@ -13,19 +13,26 @@ from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Axis
 from nanoloom.schedule.directives.directive import refuse, require_number, require_tuple
 from nanoloom.schedule.directives.note import Note
+from nanoloom.schedule.families import FAMILIES, FMA_FAMILY
 from nanoloom.schedule.inner_loops import outer_loops
 
-MULTIPLY_ADDS = "fma"
+MULTIPLY_ADDS = FMA_FAMILY.name
 
 
 class TailNote(Note):
     """A directive for tiles of multiply-adds that may be partial."""
 
+    @property
+    def families(self) -> tuple[str, ...]:
+        """Of nanokernels that it can be said of."""
+        return (MULTIPLY_ADDS,)
+
     def code(self, placement: Placement) -> TileCode:
         """The nanokernel that it is said of."""
         code = placement.by
-        if code is None or code.family != MULTIPLY_ADDS or code.copies_rhs:
-            reason = f"{self.stage} is no nanokernel of multiply-adds"
+        if code is None or code.family not in self.families or code.copies_rhs:
+            more = "".join(f" or {name}" for name in self.families[1:])
+            reason = f"{self.stage} is no nanokernel of multiply-adds{more}"
             refuse(self, reason, "say this behind a Nanokernel without copy_rhs")
         return code
 
@@ -49,6 +56,11 @@ class Versions(TailNote):
 
     stage: str
     rows: tuple[int, ...]
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """Of multiply-adds, and of integers whose last tile of a panel may be short."""
+        return (MULTIPLY_ADDS, *(x.name for x in FAMILIES.values() if x.versions))
 
     def require(self, nest: LoopNest, placement: Placement) -> None:
         code = self.code(placement)

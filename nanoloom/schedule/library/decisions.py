@@ -15,6 +15,7 @@ from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
 from nanoloom.schedule.directives.kernel import STACK_BYTES
 from nanoloom.schedule.directives.note import Note
+from nanoloom.schedule.families import FAMILIES
 from nanoloom.schedule.language import (
     Balance,
     Directive,
@@ -31,6 +32,7 @@ from nanoloom.schedule.language import (
     Versions,
 )
 from nanoloom.schedule.library.instructions import instruction_of
+from nanoloom.schedule.library.panels import row_of
 from nanoloom.target.facts import Target
 
 VERSIONS = (12, 10, 8, 7, 6, 5, 4, 2, 1)  # rows that a version of a tile may have
@@ -91,7 +93,7 @@ def tails(word: Nanokernel, nest: LoopNest) -> Iterator[Directive]:
     """What tiles of a nanokernel do that are not full.
 
     Those of kernels for any number of rows have versions for few, and no other tail:
-    each version would have it.
+    each version would have it.  Rows of a known number leave one that is few.
     """
     stage, shape = nest.stage(word.stage), roles(nest.stage(word.stage))
     of_any_size = any(axis.is_sample for x in nest.stages for axis in x.axes)
@@ -101,6 +103,11 @@ def tails(word: Nanokernel, nest: LoopNest) -> Iterator[Directive]:
         yield Versions(word.stage, tuple(fewer_rows(word.rows)))
         yield Balance(word.stage)
         return
+    row = row_of(shape)
+    if row is not None and word.packed and FAMILIES[word.family].versions:
+        few = shape.extents[row] % word.rows
+        if few:
+            yield Versions(word.stage, (few,))
     columns = stage.axes[shape.column].extent
     if isinstance(columns, int):
         panels, rest = divmod(columns, word.vectors * word.lanes.count)

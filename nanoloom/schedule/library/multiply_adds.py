@@ -57,12 +57,12 @@ def multiply_adds(
     None for what can neither be packed nor read in vectors, nor copied as it is long.
     """
     packed, row = is_parameter(nest, root, shape), row_of(shape)
-    m = 1 if row is None else shape.extents[row]
-    n = shape.extents[shape.column]
+    m, n = 1 if row is None else shape.extents[row], shape.extents[shape.column]
     width = bits(root.writes[0].element)
     cost = step_cost(family, root, shape, target, packed)
     if packed:
-        tiles = register_tile.of_panels(m, n, width, target, cost)
+        versions = family.versions and not any(x.is_sample for x in root.axes)
+        tiles = register_tile.of_panels(m, n, width, target, cost, versions=versions)
     else:
         tiles = register_tile.ranked(m, n, width, target.vector, cost)
     edge = root, shape, family, tiles[0], target

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from nanoloom.ir.contraction import elements
 from nanoloom.ir.mlir import ir, vector
+from nanoloom.schedule.families import INT8_INNER
 from nanoloom.target.facts import Target
 from nanoloom.target.instructions.choose import differing_bits, dot_for, pair_use
 from nanoloom.vector.nanokernel import (
@@ -50,6 +51,17 @@ WIDENINGS = {
 }
 
 
+def copy_rows(tile: Tile, target: Target) -> None:
+    """What versions of a tile share: a copy of its rows, if they read such a one."""
+    left, right, _ = elements(tile.op, tile.shape)
+    signed = left.startswith("s"), right.startswith("s")
+    if tile.plan.family == INT8_INNER.name:
+        inner_products.copy_rows(tile, known(pair_use(target, left, right)), signed)
+    elif tile.plan.family in GROUPS:
+        use = known(GROUPS[tile.plan.family](target, left, right))
+        group_products.copy_rows(tile, use, signed)
+
+
 def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
     """Emit the loops of a tile that fits its family; gives rows * vectors sums."""
     left, right, _ = elements(tile.op, tile.shape)
@@ -59,7 +71,7 @@ def accumulate(tile: Tile, target: Target) -> list[ir.Value]:
     if tile.plan.copy_rhs:
         copy_right(tile)
     family = tile.plan.family
-    if family == "int8-inner":
+    if family == INT8_INNER.name:
         use = known(pair_use(target, left, right))
         return inner_products.accumulate(tile, use, signed)
     if family in GROUPS:

@@ -48,7 +48,7 @@ def accumulate(tile: Tile, use: DotUse, signed: tuple[bool, bool]) -> list[ir.Va
     group, element = use.dot.group, taken(tile, use)
     wide = ir.VectorType.get([tile.lanes * group], element)
     one = ir.VectorType.get([group], element)
-    convert_lhs(tile, element, signed=signed[0])
+    copy_rows(tile, use, signed)
 
     def right(panel: ir.Value) -> ir.Value:
         return extended(wide, panel, signed[1])
@@ -71,6 +71,12 @@ def accumulate(tile: Tile, use: DotUse, signed: tuple[bool, bool]) -> list[ir.Va
         return k_groups.accumulate(tile, step_of(k_groups.Row.together), start)
     adds = use.flipped or lhs.number != "0"
     return guarded_sums.accumulate(tile, lhs, family, start, adds=adds)
+
+
+def copy_rows(tile: Tile, use: DotUse, signed: tuple[bool, bool]) -> None:
+    """Let a tile read a copy of its rows, if it is told to and does not yet."""
+    if tile.left_copy is None:
+        convert_lhs(tile, taken(tile, use), signed=signed[0])
 
 
 def in_rounds(

@@ -21,6 +21,8 @@ C-17 (1968).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from nanoloom.errors import Error
 from nanoloom.ir.access import add, as_index, constant_of, index, multiply
 from nanoloom.ir.linalg_query import maps
@@ -51,16 +53,10 @@ def accumulate(tile: Tile, use: DotUse, signed: tuple[bool, bool]) -> list[ir.Va
 
     signed: whether the left operand's integers are (the panels' are wide).
     """
-    if not tile.plan.convert_lhs:
-        raise Error(
-            f"family {INT8_INNER.name} reads a copy of its rows: convert_lhs = "
-            f"{tile.steps}"
-        )
+    if not tile.of_rows:
+        copy_rows(tile, use, signed)
     element = ir.IntegerType.get_signless(16)
     wide = ir.VectorType.get([tile.lanes * PAIR], element)
-    with in_front(tile):
-        convert_lhs(tile, element, signed=signed[0], apart=LINE // 2)
-        rows = own_products(tile, use)
     panel, depth = PackedPanel.of(tile, PAIR), tile.shape.reduced[-1]
 
     def left(row: k_groups.Row) -> Halves:
@@ -80,7 +76,20 @@ def accumulate(tile: Tile, use: DotUse, signed: tuple[bool, bool]) -> list[ir.Va
         return arith.addi(sum_, instruction(use.dot.function, sum_.type, factors))
 
     step = k_groups.Step(STEPS, ((left, k_groups.itself),), product, right=right)
-    return k_groups.accumulate(tile, step, start(tile, panel, rows))
+    return k_groups.accumulate(tile, step, start(tile, panel, tile.of_rows))
+
+
+def copy_rows(tile: Tile, use: DotUse, signed: tuple[bool, bool]) -> None:
+    """Let a tile read a copy of its rows, made in front of loops over columns alone."""
+    if not tile.plan.convert_lhs:
+        raise Error(
+            f"family {INT8_INNER.name} reads a copy of its rows: convert_lhs = "
+            f"{tile.steps}"
+        )
+    element = ir.IntegerType.get_signless(16)
+    with in_front(tile):
+        convert_lhs(tile, element, signed=signed[0], apart=LINE // 2)
+        tile.of_rows = tuple(own_products(tile, use))
 
 
 def pair(row: k_groups.Row, first: int) -> ir.Value:
@@ -92,7 +101,7 @@ def pair(row: k_groups.Row, first: int) -> ir.Value:
     return vector.from_elements(ir.VectorType.get([PAIR], element), numbers)
 
 
-def start(tile: Tile, panel: PackedPanel, rows: list[ir.Value]) -> list[ir.Value]:
+def start(tile: Tile, panel: PackedPanel, rows: Sequence[ir.Value]) -> list[ir.Value]:
     """The sums before the first step, less what rows and columns add by themselves."""
     sums = k_groups.starts(tile)
     kind, vectors = ir.VectorType(sums[0].type), tile.plan.vectors

@@ -4,9 +4,9 @@
     sums = if columns > 48: 4 vectors   else: 3
 
 What `Versions` and `Tail` say of a nanokernel.  The last tile of a kernel whose number
-of rows is known at run time has any number of them, as has the last one of each row of
-an image; the last panel of a weight is filled up with zeros.  Without a version all
-rows are computed, and all columns.  Of an operand that is guarded versions of rows are
+of rows is known at run time has any number of them, that of each row of an image has
+one; the last panel of a weight is filled up with zeros.  Without a version all rows are
+computed, and all columns.  Of an operand that is guarded versions of rows are
 for the tiles at its end (guarded_sums.py).
 """
 
@@ -46,6 +46,8 @@ def balanced(tile: Tile) -> Tile:
 def accumulate(tile: Tile, target: Target) -> Values:
     """Emit the loops of a tile; gives rows * vectors sums, also those of no rows."""
     rows, fewer = tile.plan.rows, list(noted(tile.op, VERSIONS))
+    if fewer:
+        families.copy_rows(tile, target)
     return by_ends(
         tile,
         lambda whole: of_columns(whole, target),

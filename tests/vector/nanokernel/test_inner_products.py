@@ -46,6 +46,20 @@ def test_ends_of_the_range(lowest: bool, monkeypatch: Any) -> None:
         assert compare("mk,kn->mn", left, right, target, packed=True) == "int8-inner"
 
 
+@pytest.mark.parametrize(("rows", "few"), [(7, 3), (23, 3), (12, 0)])
+def test_last_tile_has_its_own_rows(rows: int, few: int, monkeypatch: Any) -> None:
+    """A tile that is not full computes no rows behind the last one."""
+    left, right = numbers(1, "u", rows, 512), numbers(2, "s", 512, 64)
+    target = machine(V3, monkeypatch)
+    compare("mk,kn->mn", left, right, target, packed=True)
+    program = program_of(
+        product("mk,kn->mn", right, packed=True), ((rows, 512), "uint8")
+    )
+    script = stage_text(program, "schedule", by_name(V3))
+    said = f"{{rows = [{few} : i64]}}" if few else ""
+    assert ("nanoloom.versions" in script) == bool(few) and said in script
+
+
 def test_windows(monkeypatch: Any) -> None:
     """Rows are pixels: each has the own products of all of its window."""
     left, right = numbers(1, "u", 5, 41, 24), numbers(2, "s", 3, 24, 40)

@@ -104,12 +104,19 @@ def require_numbers(plan: Nanokernel, *, widens: bool) -> None:
 
 
 def require_tails(tile: Tile) -> None:
-    """What is said of tiles that are not full is of multiply-adds, and of such."""
+    """What is said of tiles that are not full is of multiply-adds, and of such.
+
+    Versions of rows are of integers in panels, too.
+    """
     plan, versions = tile.plan, noted(tile.op, VERSIONS)
     vectors = noted(tile.op, TAIL)
     plain = plan.family == FMA_FAMILY.name and not plan.copy_rhs
-    if (versions or vectors) and not plain:
-        raise Error("tiles that are not full are said of multiply-adds, and no copy")
+    panels = plan.packed and FAMILIES[plan.family].versions and not vectors
+    if (versions or vectors) and not (plain or panels):
+        raise Error(
+            "tiles that are not full are said of multiply-adds, and no copy; versions "
+            "of rows of pairs of integers in panels, too"
+        )
     if versions and (tile.row_count is None or list(versions) != fewer(plan, versions)):
         raise Error(
             f"rows = {list(versions)}: fewer than {plan.rows} are wanted, the most of "

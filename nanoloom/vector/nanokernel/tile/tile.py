@@ -44,8 +44,9 @@ class Tile:
     over its edge), None where the tile is always full.  fetched: the arguments that
     come before they are read, with how far ahead.  left_copy: what is read in
     place of the left operand (convert_lhs.py), right_copy: in place of the right one
-    (flat_panel.py).  fewest: rows that are inside the result, at least.  ends: where
-    they may read padding of what is guarded (guarded_sums.py).
+    (flat_panel.py).  of_rows: what rows add to sums by themselves (inner_products.py).
+    fewest: rows that are inside the result, at least.  ends: where they may read
+    padding of what is guarded (guarded_sums.py).
     """
 
     op: Op
@@ -57,6 +58,7 @@ class Tile:
     fetched: Mapping[int, Prefetch]
     left_copy: ir.Value | None = None
     right_copy: ir.Value | None = None
+    of_rows: tuple[ir.Value, ...] = ()
     fewest: int = 1
     ends: Ends = Ends.FRONT | Ends.BEHIND
 
