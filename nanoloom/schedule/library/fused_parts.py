@@ -65,7 +65,8 @@ def inside(part: LoopNest, schedule: Schedule) -> list[Directive]:
     for word in schedule.directives:
         loops = panels if isinstance(word, Parallel) else panels or rows
         if loops and isinstance(word, Parallel | Tile):
-            own = tuple(s.name for s in reversed(part.upstream(word.stage)))
+            made = reversed(part.upstream(word.stage))
+            own = tuple(s.name for s in made if s.inside is None)  # borders are stored
             found.append(Tile(word.stage, word.sizes, own))
         elif not isinstance(word, (*LOOPS, Tile)):
             found.append(word)
