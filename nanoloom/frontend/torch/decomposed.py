@@ -14,17 +14,21 @@ from torch._decomp import (
     decomposition_table,
 )
 from torch._subclasses.fake_tensor import FakeTensor
+from torch._subclasses.functional_tensor import (
+    FunctionalTensorMode,
+    dispatch_functionalize,
+)
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
-from nanoloom.frontend.torch import encoder_layer, ranked
+from nanoloom.frontend.torch import bags, encoder_layer, prefixes, ranked
 from nanoloom.frontend.torch.call import Call, is_mutation
 
 if TYPE_CHECKING:
     from nanoloom.frontend.torch.graph import GraphImporter
 
 
-RULES = encoder_layer.RULES | ranked.RULES
+RULES = encoder_layer.RULES | ranked.RULES | prefixes.RULES | bags.RULES
 
 
 @cache
@@ -50,7 +54,7 @@ def decomposed(call: Call, importer: GraphImporter) -> Any:
     target: Any = call.node.target
     if not isinstance(target, torch._ops.OpOverload) or target in importer.inside:
         return None
-    if (rule := rule_for(target)) is None:
+    if target._schema.is_mutable or (rule := rule_for(target)) is None:
         return None
     flat, spec = pytree.tree_flatten((call.node.args, dict(call.node.kwargs)))
     places = [i for i, x in enumerate(flat) if isinstance(x, fx.Node)]
@@ -81,33 +85,17 @@ def traced_rule(run: Any, examples: list[Any], target: Any) -> fx.GraphModule | 
     try:
         with mode or nullcontext(), torch.no_grad():
             made = make_fx(run, pre_dispatch=whole)(*examples)
+            if any(map(is_mutation, made.graph.nodes)):  # of what it has made itself
+                functional = dispatch_functionalize(run, FunctionalTensorMode())
+                made = make_fx(functional)(*examples)
     except Exception:  # noqa: BLE001 - whatever a rule of torch raises
         return None
-    for node in filter(is_mutation, made.graph.nodes):
-        without_change(node)
     calls = [n.target for n in made.graph.nodes if n.op == "call_function"]
     return None if target in calls or any(map(is_random, calls)) else made
 
 
 def is_random(target: Any) -> bool:
     return torch.Tag.nondeterministic_seeded in getattr(target, "tags", ())
-
-
-def without_change(node: fx.Node) -> None:
-    """`x.f_()` as `f(x)`, where nobody else reads x or memory of it.
-
-    Torch's rules change what they have made themselves.
-    """
-    target: Any = node.target
-    name, changed = target._schema.name.removeprefix("aten::"), node.args[0]
-    twin = getattr(torch.ops.aten, name.removesuffix("_"), None)
-    if not name.endswith("_") or not isinstance(changed, fx.Node) or twin is None:
-        return
-    others = [n for n in node.graph.nodes if n not in (node, changed)]
-    own = changed.op == "call_function" and list(changed.users) == [node]
-    alone = own and storage(changed) not in map(storage, others)
-    if alone and target._overloadname in twin.overloads():
-        node.target = getattr(twin, target._overloadname)
 
 
 def storage(node: fx.Node) -> int | None:

@@ -22,8 +22,8 @@ UNARY = {
 ROUNDING = {"floor": "Floor", "ceil": "Ceil"}
 BITWISE = {"bitwise_and": "And", "bitwise_or": "Or", "bitwise_xor": "Xor"}
 SAME = (
-    "alias", "clone", "contiguous", "detach", "lift_fresh_copy", "lift_fresh", "lift",
-    "positive", "resolve_conj", "resolve_neg", "view_as_self",
+    "alias", "clone", "contiguous", "detach", "detach_", "lift_fresh_copy",
+    "lift_fresh", "lift", "positive", "resolve_conj", "resolve_neg", "view_as_self",
 )  # fmt: skip
 
 

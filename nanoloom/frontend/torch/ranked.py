@@ -31,6 +31,34 @@ def median_of_all(x: torch.Tensor) -> torch.Tensor:
     return median(x.reshape(-1), 0)[0]
 
 
+def median_of_known(
+    x: torch.Tensor, dim: int, keepdim: bool = False
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The lower one in the middle of what is not NaN; NaN where all are."""
+    if x.dim() == 0 or not x.is_floating_point():
+        return median(x, dim, keepdim)
+    values, places = torch.sort(x, dim=dim)  # NaN is behind all numbers
+    count = x.isnan().logical_not().sum(dim, keepdim=True)
+    middle = (count - 1).clamp(min=0) // 2
+    value, place = (t.gather(dim, middle) for t in (values, places))
+    return (value, place) if keepdim else (value.squeeze(dim), place.squeeze(dim))
+
+
+def median_of_all_known(x: torch.Tensor) -> torch.Tensor:
+    return median_of_known(x.reshape(-1), 0)[0]
+
+
+def kth(
+    x: torch.Tensor, k: int, dim: int = -1, keepdim: bool = False
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The k-th smallest number, counted from 1."""
+    if x.dim() == 0:
+        return x.clone(), torch.zeros_like(x, dtype=torch.int64)
+    found = [t.narrow(dim, k - 1, 1) for t in torch.sort(x, dim=dim)]
+    value, place = found if keepdim else [t.squeeze(dim) for t in found]
+    return value, place
+
+
 def searchsorted(
     rows: torch.Tensor, x: torch.Tensor, *, out_int32: bool = False,
     right: bool = False, side: str | None = None, sorter: torch.Tensor | None = None,
@@ -65,10 +93,25 @@ def distances(
     return apart.pow(p).sum(-1).pow(1 / p)
 
 
+def length(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """sqrt(x * x + y * y), where neither square is a number that there is not."""
+    x, y = x.abs(), y.abs()
+    most, least = torch.maximum(x, y), torch.minimum(x, y)
+    share = least / most
+    found = most * (1 + share * share).sqrt()
+    found = torch.where(most == 0, most, found)
+    infinite = (x == float("inf")) | (y == float("inf"))
+    return torch.where(infinite, float("inf"), found)
+
+
 RULES: dict[Any, Any] = {
     aten.median.dim: median,
     aten.median.default: median_of_all,
+    aten.nanmedian.dim: median_of_known,
+    aten.nanmedian.default: median_of_all_known,
+    aten.kthvalue.default: kth,
     aten.searchsorted.Tensor: searchsorted,
     aten.searchsorted.Scalar: searchsorted_number,
+    aten.hypot.default: length,
     aten._cdist_forward.default: distances,
 }

@@ -1,0 +1,58 @@
+"""The largest and the smallest number so far, along an axis.
+
+Of two neighbouring runs of numbers the result is known from theirs: in log2(n) steps
+each place takes that of twice as many in front of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+aten: Any = torch.ops.aten
+Pair = tuple[torch.Tensor, torch.Tensor]
+Compare = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+def best_so_far(better: Compare) -> Callable[[torch.Tensor, int], Pair]:
+    """Numbers and their places; the last one of equal ones, NaN above all."""
+
+    def made(x: torch.Tensor, dim: int) -> Pair:
+        if x.dim() == 0:
+            return x.clone(), torch.zeros_like(x, dtype=torch.int64)
+        x = x.movedim(dim, 0)
+        count = require_known(x.shape[0])
+        shape = [count, *[1] * (x.dim() - 1)]
+        places = torch.arange(count, device=x.device).reshape(shape).expand(x.shape)
+        step = 1
+        while step < count:
+            x, places = joined(x, places, step)
+            step *= 2
+        return x.movedim(0, dim), places.movedim(0, dim)
+
+    def joined(x: torch.Tensor, places: torch.Tensor, step: int) -> Pair:
+        """From `step` on, the better one of each and what is a step in front of it."""
+        before, here = x[:-step], x[step:]
+        take = better(here, before)
+        if x.is_floating_point():
+            take = torch.isnan(here) | (take & ~torch.isnan(before))
+        values = torch.where(take, here, before)
+        at = torch.where(take, places[step:], places[:-step])
+        return torch.cat([x[:step], values]), torch.cat([places[:step], at])
+
+    return made
+
+
+def require_known(count: Any) -> int:
+    """TypeError, for which an operator is refused, for a size that is not known."""
+    if not isinstance(count, int):
+        raise TypeError("an axis of a size that is not known")
+    return count
+
+
+RULES: dict[Any, Any] = {
+    aten.cummax.default: best_so_far(torch.ge),
+    aten.cummin.default: best_so_far(torch.le),
+}
