@@ -198,6 +198,7 @@ def import_graph(
             given.append((node, place, str(node.target)))
     importer.inputs(given)
     changed = changed_inputs(graph)
+    importer.nodes.changed = changed
     rest = [n for n in graph.nodes if not is_copy(n)]
     importer.nodes.run(rest, partial(attribute, importer, owner))
     for node, value in changed.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch  # pyright: ignore[reportMissingImports] - an extra
 from torch import nn  # pyright: ignore[reportMissingImports] - an extra
 
 import nanoloom
+from nanoloom.kernels import in_place
 from nanoloom.torch import direct_call
 from nanoloom.torch.backend import nanoloom as backend
 
@@ -80,6 +82,82 @@ def test_a_cache_stays_where_it_is(
             assert places == [t.data_ptr() for t in its]
             assert all(t._version > v for t, v in zip(its, versions, strict=True))
     assert made and set(made) == {(1, 2, 1, 8)}
+
+
+class Slices(nn.Module):
+    """Writes new rows into slices, and slices of slices, of caches."""
+
+    def forward(
+        self, x: torch.Tensor, one: torch.Tensor, many: torch.Tensor, at: int
+    ) -> torch.Tensor:
+        one[:, :, at : at + 2] = x
+        for layer in range(2):
+            many[layer, :, :, at + layer] = x[:, :, 0] + layer
+        many[2:, :, ::2][:, 1:, 1:2, -2] = x.sum()
+        return one.sum(-1) + many[1].sum(-1)
+
+
+def slice_caches() -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.zeros(2, 3, 9, 4), torch.zeros(3, 2, 3, 9, 4)
+
+
+@pytest.mark.parametrize("way", ["backend", "module"])
+def test_slices_of_caches_are_written_where_they_lie(
+    way: str, tmp_path: Path, monkeypatch: Any
+) -> None:
+    module, settings = Slices().eval(), {"cache": tmp_path, "threads": 1}
+    mine, its = slice_caches(), slice_caches()
+
+    def refused(*given: Any) -> Any:
+        raise AssertionError("what is not written is copied")
+
+    monkeypatch.setattr(in_place, "copied_last", refused)
+    x = torch.randn(2, 3, 2, 4)
+    if way == "module":
+        fast: Any = nanoloom.compile(module, (x, *slice_caches(), 5), **settings)
+    else:
+        fast = torch.compile(
+            module, backend=backend, dynamic=True, fullgraph=True, options=settings
+        )
+    with torch.no_grad():
+        for at in (5,) if way == "module" else (5, 2, 0):
+            x = torch.randn(2, 3, 2, 4)
+            wanted, made = module(x, *mine, at), fast(x, *its, at)
+            assert (wanted - made).abs().max() <= 4e-6
+            for one, other in zip(mine, its, strict=True):
+                assert (one - other).abs().max() <= 4e-6
+
+
+def drawn_slice(draw: random.Random, x: torch.Tensor) -> Any:
+    """An index of numbers and slices, of which some are empty or count backwards."""
+    found: list[Any] = []
+    for size in x.shape[: draw.randint(1, x.dim())]:
+        a, b = draw.randint(-size, size - 1), draw.randint(-size - 1, size + 2)
+        step = draw.choice([1, 1, 2])
+        found.append(draw.choice([a, slice(a, b, step), slice(a, None), slice(None)]))
+    return tuple(found)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_drawn_slices_of_slices(seed: int, tmp_path: Path) -> None:
+    draw = random.Random(seed)
+    first = drawn_slice(draw, torch.empty(3, 4, 2, 5))
+    seen = torch.empty(3, 4, 2, 5)[first]
+    second = drawn_slice(draw, seen) if seen.dim() and seen.numel() else ()
+    third = drawn_slice(draw, torch.empty(3, 4, 2, 5))
+
+    def changed(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        x[first][second].add_(y)
+        x[third] = y * 2
+        return x * y
+
+    options = {"cache": tmp_path, "threads": 1}
+    fast: Any = torch.compile(changed, backend=backend, options=options, dynamic=False)
+    with torch.no_grad():
+        a, y = torch.randn(3, 4, 2, 5), torch.randn(())
+        b = a.clone()
+        assert torch.equal(changed(a, y), fast(b, y))
+        assert torch.equal(a, b)
 
 
 def exchanged(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,16 @@ NUMBERS = (bool, int, float, torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 class Call:
-    """What an operator's function gets.  w: writes nodes.  args: by schema names."""
+    """What an operator's function gets.  w: writes nodes.  args: by schema names.
+
+    changed: inputs that the graph writes to.
+    """
 
     def __init__(
-        self, node: fx.Node, writer: Writer, sizes: Sizes, values: Mapping[fx.Node, Any]
-    ) -> None:
+        self, node: fx.Node, writer: Writer, sizes: Sizes,
+        values: Mapping[fx.Node, Any], changed: Collection[fx.Node] = (),
+    ) -> None:  # fmt: skip
+        self.changed = changed
         self.node, self.w, self.sizes, self.values = node, writer, sizes, values
         self.args = arguments(node)
         self.out: Any = node.meta.get("val")

@@ -204,6 +204,9 @@ def import_exported(
             kind = spec.kind.name.lower().replace("_", " ")
             raise Unsupported(f"is a {kind}", where=f"input {node.name}")
     importer.inputs(given)
+    importer.nodes.changed = {
+        node for node, place, _ in given if place in changed or node.name in changed
+    }
     importer.nodes.run(graph.nodes, partial(attribute, importer, exported.graph_module))
     outputs(importer, exported, numbers)
     return importer.imported

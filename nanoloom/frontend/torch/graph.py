@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import onnx_ir as ir
@@ -43,6 +43,7 @@ class GraphImporter:
     def __init__(self, writer: Writer, sizes: Sizes) -> None:
         self.writer, self.sizes = writer, sizes
         self.values: dict[fx.Node, Any] = {}
+        self.changed: Collection[fx.Node] = ()  # inputs that the graph writes to
         self.inside: list[Any] = []  # operators that are being decomposed
 
     def constant(self, tensor: torch.Tensor) -> ir.Value:
@@ -74,14 +75,14 @@ class GraphImporter:
 
     def value(self, node: fx.Node) -> Any:
         """By the first that knows: a size, ours, torch's registry, a decomposition."""
-        made = Call(node, self.writer, self.sizes, self.values)
+        made = Call(node, self.writer, self.sizes, self.values, self.changed)
         target: Any = node.target
+        if target is operator.getitem:
+            return getitem(made)
         for given in node.all_input_nodes:
             value = given.meta.get("val")
             if isinstance(value, torch.Tensor):
                 element_type(value.dtype, "")
-        if target is operator.getitem:
-            return getitem(made)
         if isinstance(target, type) and issubclass(target, tuple):  # of its results
             return tuple(self.values[x] if isinstance(x, fx.Node) else x
                          for x in node.args)  # fmt: skip

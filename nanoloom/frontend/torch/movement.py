@@ -226,47 +226,6 @@ def getitem(call: Call) -> object:
     return call.values[source][index]
 
 
-def select_scatter(call: Call) -> ir.Value:
-    axis = call.axis("dim")
-    src = call.w("Unsqueeze", call.value("src", call.dtype), call.w.constant([axis]))
-    at = call.sizes.operand(call.size(call["index"]))
-    return replaced(call, src, axis, at, None)
-
-
-def slice_scatter(call: Call) -> ir.Value:
-    """The tensor with a slice of it replaced: the rows where the slice's come from."""
-    axis = call.axis("dim")
-    if call["step"] not in (None, 1):
-        raise call.refuse("replaces every second row or fewer")
-    start = 0 if call["start"] is None else call["start"]
-    src = call.value("src", call.dtype)
-    if start == 0 and call["end"] in (None, LARGEST):
-        return call.w("Expand", src, call.w.ints(call.shape))
-    return replaced(call, src, axis, call.sizes.operand(call.size(start)), src)
-
-
-def replaced(
-    call: Call, src: ir.Value, axis: int, start: ir.Value, length: ir.Value | None
-) -> ir.Value:
-    """What is before the place, the new rows, and what is behind."""
-    w, x = call.w, call.value("self")
-    size = w.typed(INT64, "Shape", x, start=axis, end=axis + 1)
-    start = w("Reshape", start, w.constant([1]))
-    at, zero = w.constant([axis]), w.constant([0])
-    if call["index"] is None or not isinstance(call["index"], int):
-        negative = w.typed(ir.DataType.BOOL, "Less", start, zero)
-        start = w.typed(INT64, "Where", negative, w("Add", start, size), start)
-        start = w("Min", w("Max", start, zero), size)
-    elif call["index"] < 0:
-        start = w("Add", start, size)
-    count = w.constant([1])
-    if length is not None:
-        count = w.typed(INT64, "Shape", length, start=axis, end=axis + 1)
-    before = w("Slice", x, zero, start, at)
-    behind = w("Slice", x, w("Add", start, count), w.constant([LARGEST]), at)
-    return w("Concat", before, src, behind, axis=axis)
-
-
 def size_of(call: Call) -> object:
     """aten.sym_size: a number, or what is found in the shapes of inputs."""
     shape = fake_of(call["self"]).shape
@@ -290,6 +249,5 @@ OPERATORS = {
                     pad_as("reflect")),
     **dict.fromkeys(("replication_pad1d", "replication_pad2d", "replication_pad3d"),
                     pad_as("edge")),
-    "item": item, "_local_scalar_dense": item, "select_scatter": select_scatter,
-    "slice_scatter": slice_scatter, "sym_size": size_of,
+    "item": item, "_local_scalar_dense": item, "sym_size": size_of,
 }  # fmt: skip

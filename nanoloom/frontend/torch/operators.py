@@ -23,14 +23,15 @@ from nanoloom.frontend.torch import (
     quantized,
     recurrences,
     reductions,
+    slice_writes,
     windows,
 )
 from nanoloom.frontend.torch.call import Call
 
 Operator = Callable[[Call], Any]
 FAMILIES = (
-    elementwise, comparisons, composed, activations, movement, indexing, creation,
-    reductions, products, windows, normalizations, recurrences,
+    elementwise, comparisons, composed, activations, movement, slice_writes,
+    indexing, creation, reductions, products, windows, normalizations, recurrences,
 )  # fmt: skip
 OPERATORS: dict[str, Operator] = {
     name: function for family in FAMILIES for name, function in family.OPERATORS.items()
