@@ -194,7 +194,7 @@ def import_graph(
         if place in weights:
             weight = importer.weight(weights[place].detach(), str(node.target))
             importer.nodes.values[node] = weight
-        elif node.users:
+        elif node.users and node not in importer.nodes.values:
             given.append((node, place, str(node.target)))
     importer.inputs(given)
     changed = changed_inputs(graph)

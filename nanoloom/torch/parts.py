@@ -14,9 +14,11 @@ from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 
 from nanoloom.errors import Error, InputError, ModelWarning, Unsupported
+from nanoloom.frontend.torch.complex_numbers import REAL, is_complex
 from nanoloom.frontend.torch.element_types import ELEMENT_TYPES
 from nanoloom.frontend.torch.exported import Importer
 from nanoloom.frontend.torch.graph import where
+from nanoloom.frontend.torch.pair import Pair
 from nanoloom.torch.graph_program import (
     GraphProgram,
     Settings,
@@ -34,7 +36,7 @@ def compiled_parts(
 
     Raises Unsupported for the first of them if no part may stay with torch.
     """
-    refused = refusals(traced)
+    refused = refusals(traced, static)
     if not refused:
         whole = GraphProgram(traced.graph, traced, static, settings)
         return Guarded(whole, traced, settings.whole)
@@ -77,14 +79,21 @@ def report(error: Error, size: int) -> None:
     warnings.warn(message, ModelWarning, stacklevel=2)
 
 
-def refusals(traced: fx.GraphModule) -> dict[fx.Node, Unsupported]:
+def refusals(
+    traced: fx.GraphModule, static: Collection[int] = ()
+) -> dict[fx.Node, Unsupported]:
     """The operators that cannot be imported, found by importing without numbers.
 
-    What a refused one would have given is an input to those behind it.
+    What a refused one would have given is an input to those behind it.  static: the
+    numbers of weights, which may be complex.
     """
     found: dict[fx.Node, Unsupported] = {}
+    holders = [n for n in traced.graph.nodes if n.op == "placeholder"]
 
     def prepare(importer: Importer) -> None:
+        for weight in (holders[i] for i in static):
+            if is_complex(weight.meta.get("val")):
+                importer.nodes.values[weight] = parts_of(importer, weight)
         call = importer.nodes.call
 
         def noted(node: fx.Node) -> None:
@@ -132,6 +141,13 @@ def fresh(importer: Importer, node: fx.Node, value: Any) -> Any:
     shape = [f"d{i}" for i in range(value.dim())]
     dtype = ELEMENT_TYPES.get(value.dtype, ir.DataType.FLOAT)  # readers refuse others
     return importer.writer.input(f"{node.name}.stand_in", dtype, shape)
+
+
+def parts_of(importer: Importer, weight: fx.Node) -> Pair:
+    """Inputs in the place of a complex weight."""
+    value = weight.meta["val"]
+    real = torch.empty([1] * value.dim(), dtype=REAL[value.dtype], device="meta")
+    return Pair(*(fresh(importer, weight, real) for _ in range(2)))
 
 
 def bytes_across(node: fx.Node) -> int:

@@ -25,6 +25,7 @@ from nanoloom.frontend.torch.call import is_mutation
 from nanoloom.frontend.torch.element_types import element_type, numpy_view
 from nanoloom.frontend.torch.graph import GraphImporter
 from nanoloom.frontend.torch.memory_order import Order, inverse, memory_order
+from nanoloom.frontend.torch.pair import Pair
 from nanoloom.frontend.torch.sizes import Sizes
 from nanoloom.frontend.torch.writer import INT64, IR_VERSION, Writer
 
@@ -77,8 +78,15 @@ class Importer:
         self.imported = Imported(ir.Model(self.writer.graph, ir_version=IR_VERSION))
         self._weights: dict[tuple[object, ...], ir.Value] = {}
 
-    def weight(self, tensor: torch.Tensor, name: str) -> ir.Value:
-        """The tensor's own memory; tensors that share all of it are one weight."""
+    def weight(self, tensor: torch.Tensor, name: str) -> Any:
+        """The tensor's own memory; tensors that share all of it are one weight.
+
+        A Pair of a complex one.
+        """
+        if tensor.is_complex():
+            both, w = self.weight(torch.view_as_real(tensor), name), self.writer
+            each = [w("Gather", both, w.constant(i), axis=-1) for i in (0, 1)]
+            return Pair(*each)
         key = storage_key(tensor)
         if key not in self._weights:
             where = f"weight {name}"

@@ -14,7 +14,7 @@ from torch import fx
 from torch._ops import HigherOrderOperator
 
 from nanoloom.errors import Error, Unsupported
-from nanoloom.frontend.torch import control_flow
+from nanoloom.frontend.torch import complex_numbers, control_flow
 from nanoloom.frontend.torch.call import Call, fake_of
 from nanoloom.frontend.torch.decomposed import decomposed
 from nanoloom.frontend.torch.element_types import element_type, numpy_view
@@ -79,6 +79,8 @@ class GraphImporter:
         target: Any = node.target
         if target is operator.getitem:
             return getitem(made)
+        if complex_numbers.has_complex(made) and not isinstance(made.out, SYMBOLIC):
+            return complex_numbers.value(made, self)
         for given in node.all_input_nodes:
             value = given.meta.get("val")
             if isinstance(value, torch.Tensor):

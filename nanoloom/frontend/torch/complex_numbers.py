@@ -1,0 +1,116 @@
+"""Complex tensors inside of a graph: two real ones, as torch computes with such pairs.
+
+    view_as_complex(x) * polar(1, t)
+    ->  (re * cos(t) - im * sin(t), re * sin(t) + im * cos(t))
+
+Fourier transforms are DFT.  Inputs and results of a module are real.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import fx
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils import _pytree as pytree
+
+from nanoloom.frontend.torch import fourier
+from nanoloom.frontend.torch.call import Call, fake_of
+from nanoloom.frontend.torch.decomposed import decomposed, inlined
+from nanoloom.frontend.torch.pair import Pair
+
+if TYPE_CHECKING:
+    from nanoloom.frontend.torch.graph import GraphImporter
+
+REAL = {torch.complex64: torch.float32, torch.complex128: torch.float64}
+aten: Any = torch.ops.aten
+RULES: dict[Any, Any] = {
+    aten.polar.default: lambda size, angle: torch.complex(
+        size * angle.cos(), size * angle.sin()
+    ),
+}
+
+
+def has_complex(call: Call) -> bool:
+    """Whether an operator takes or gives a complex tensor."""
+    given = [node.meta.get("val") for node in call.node.all_input_nodes]
+    return any(map(is_complex, pytree.tree_leaves((given, call.out))))
+
+
+def is_complex(value: object) -> bool:
+    return isinstance(value, torch.Tensor) and value.dtype in REAL
+
+
+def value(call: Call, importer: GraphImporter) -> Any:
+    """By a transform, what torch makes of an operator, or its rule for pairs."""
+    target: Any = call.node.target
+    for node in call.node.all_input_nodes:
+        outside = not isinstance(importer.values[node], Pair)
+        if outside and is_complex(node.meta.get("val")):
+            raise call.refuse("takes complex numbers that torch makes")
+    own = fourier.OPERATORS.get(getattr(target, "_schema", call.node).name)
+    if own is not None:
+        return own(call)
+    whole = isinstance(target, torch._ops.OpOverload)
+    composite = torch._C.DispatchKey.CompositeImplicitAutograd
+    made = None
+    if whole and target.has_kernel_for_dispatch_key(composite):
+        made = decomposed(call, importer)
+    if made is None and whole:
+        made = of_pairs(call, importer)
+    if made is None:
+        raise call.refuse(f"{target} is not known")
+    return made
+
+
+def of_pairs(call: Call, importer: GraphImporter) -> Any:
+    """The operator as torch computes it of real and imaginary parts."""
+    flat, spec = pytree.tree_flatten((call.node.args, dict(call.node.kwargs)))
+    places = [i for i, x in enumerate(flat) if isinstance(x, fx.Node)]
+    fakes = [fake_of(flat[i]) for i in places]
+    mode = next((x.fake_mode for x in fakes if isinstance(x, FakeTensor)), None)
+    structure: list[Any] = []
+
+    def run(*given: Any) -> Any:
+        from torch._subclasses.complex_tensor import ComplexTensor
+        from torch._subclasses.complex_tensor._ops.common import lookup_complex
+
+        parts, filled = iter(given), list(flat)
+        for place, fake in zip(places, fakes, strict=True):
+            first = next(parts)
+            pair = is_complex(fake)
+            filled[place] = ComplexTensor(first, next(parts)) if pair else first
+        args, kwargs = pytree.tree_unflatten(filled, spec)
+        target: Any = call.node.target
+        rule = RULES.get(target) or lookup_complex(target, *args, **kwargs)
+        made = (rule or target)(*args, **kwargs)
+        outs, shape = pytree.tree_flatten(made)
+        structure[:] = [shape, [isinstance(x, ComplexTensor) for x in outs]]
+        return [
+            part
+            for x in outs
+            for part in ((x.re, x.im) if isinstance(x, ComplexTensor) else (x,))
+        ]
+
+    try:
+        with mode or nullcontext(), torch.no_grad():
+            examples = [part for fake in fakes for part in real_parts(fake)]
+            traced = make_fx(run)(*examples)
+    except Exception:  # noqa: BLE001 - whatever a rule of torch raises
+        return None
+    traced.graph.eliminate_dead_code()  # what is asked of tensors where they are made
+    values = [importer.values[flat[i]] for i in places]
+    given = [p for x in values for p in ((x.re, x.im) if isinstance(x, Pair) else (x,))]
+    found = iter(inlined(traced, given, importer))
+    shape, pairs = structure
+    made = [Pair(next(found), next(found)) if pair else next(found) for pair in pairs]
+    return pytree.tree_unflatten(made, shape)
+
+
+def real_parts(fake: Any) -> list[Any]:
+    if not is_complex(fake):
+        return [fake]
+    return [torch.empty(fake.shape, dtype=REAL[fake.dtype]) for _ in range(2)]
