@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import isclose
+from math import isclose, prod
 
 import numpy as np
 
@@ -149,24 +149,29 @@ def nearest(
         at = source(axis, transform)
         rounded = np.clip(ROUNDINGS[rounding](at, axis.scale), 0, axis.size - 1)
         tables.append((d, rounded.astype(np.int64)))
+    whole = {d: n for d, table in tables if (n := repeats(x.shape[d], table)) > 1}
     # What grows least comes first, whichever axis is the longer one.
     growth = {d: len(table) / max(axes[d].size, 1) for d, table in tables}
     for d, table in sorted(tables, key=lambda pair: growth[pair[0]]):
-        x = repeated(b, x, d, table)
+        x = x if d in whole else take(b, x, table, d)
+    x = repeated(b, x, whole)
     return extrapolated(b, node, x, outside(b, node, axes, transform))
 
 
-def repeated(b: Builder, x: Tensor, axis: int, table: Array) -> Tensor:
-    """take along an axis; whole repeats of each element are a broadcast."""
-    size = x.shape[axis]
+def repeats(size: int, table: Array) -> int:
+    """How often a table has each of so many elements in their order; 0: it has not."""
     times = len(table) // size if size else 0
-    if times > 1 and np.array_equal(table, np.repeat(np.arange(size), times)):
-        before, after = x.shape[: axis + 1], x.shape[axis + 1 :]
-        wide = b.broadcast_to(
-            b.reshape(x, (*before, 1, *after)), (*before, times, *after)
-        )
-        return b.reshape(wide, (*before[:-1], size * times, *after))
-    return take(b, x, table, axis)
+    return times if np.array_equal(table, np.repeat(np.arange(size), times)) else 0
+
+
+def repeated(b: Builder, x: Tensor, times: dict[int, int]) -> Tensor:
+    """Each element so often along some axes: all of it is one broadcast."""
+    if not times:
+        return x
+    split = [(n, 1) if d in times else (n,) for d, n in enumerate(x.shape)]
+    wide = [(n, times[d]) if d in times else (n,) for d, n in enumerate(x.shape)]
+    made = b.broadcast_to(b.reshape(x, sum(split, ())), sum(wide, ()))
+    return b.reshape(made, tuple(map(prod, wide)))
 
 
 def computed_in(dtype: np.dtype) -> np.dtype:

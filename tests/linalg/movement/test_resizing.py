@@ -10,8 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx.reference import ReferenceEvaluator
 
+from nanoloom.compiler import Report, partition_model
 from nanoloom.errors import Error
+from nanoloom.frontend.onnx import load
 from nanoloom.linalg.movement.sampling import Axis, coordinates, cubic, linear, taps
+from nanoloom.options import CompileOptions
+from nanoloom.target import by_name
 from tests.drawn_cases import few_examples
 from tests.linalg.bounds import sample
 from tests.linalg.movement.test_shaping import same
@@ -148,6 +152,28 @@ def test_linear_of_other_types_is_rounded_once(name: str) -> None:
     if x.dtype.kind != "f":
         exact = np.rint(exact)
     same(got, exact.astype(x.dtype))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whole_repeats_are_one_pass(seed: int) -> None:
+    """Drawn: each element as often as whole factors say, along all axes in one kernel;
+    an axis of another factor beside them is gathered in front of it."""
+    random = np.random.default_rng(seed)
+    shape = tuple(int(n) for n in random.integers(3, 9, 4 + seed % 2))
+    whole = [1, 1, *(float(n) for n in random.integers(2, 5, len(shape) - 2))]
+    mixed = [1, 1, 1.5, *whole[3:]]
+    x = sample(seed, shape, ["float32", "int8", "float16", "bool"][seed])
+    words: dict[str, Any] = {"mode": "nearest", "nearest_mode": "floor"}
+    words["coordinate_transformation_mode"] = "asymmetric"
+    for factors, most in ((whole, 1), (mixed, 2)):
+        inputs, wanted = [x, None, np.array(factors, np.float32)], x
+        for axis, (size, times) in enumerate(zip(shape, factors, strict=True)):
+            at = np.floor(np.arange(int(size * times)) / times).astype(int)
+            wanted = wanted.take(at, axis)
+        same(run_node("Resize", inputs, constants=[2], **words)[0], wanted)
+        model, _ = model_of("Resize", inputs, words, constants=[2])
+        target = CompileOptions(by_name("x86-64-v3"))
+        assert len(partition_model(load(model), target, Report()).calls) <= most
 
 
 def test_upsample() -> None:
