@@ -113,7 +113,8 @@ def cost(
     if not versions:
         return -(-m // rows) * spent(rows) / useful
     tiles, few = divmod(m, rows)
-    return (tiles * spent(rows) + (spent(few) if few else 0)) / useful
+    last_rows = few if 2 * few > rows else rows  # fewer wait for loads, measured
+    return (tiles * spent(rows) + (spent(last_rows) if few else 0)) / useful
 
 
 def cycles(
