@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -128,15 +129,23 @@ def test_every_misuse_has_a_status(model: Model) -> None:
     model.function("destroy")(ctypes.c_void_p(handle))
 
 
-def threads_here() -> int:
-    return len(list(Path("/proc/self/task").iterdir()))
+def threads_here() -> set[str]:
+    return {path.name for path in Path("/proc/self/task").iterdir()}
+
+
+def started(count: int, before: set[str]) -> bool:
+    """Whether so many threads more are there, when those that end are gone."""
+    end = time.monotonic() + 5
+    while len(threads_here() - before) != count and time.monotonic() < end:
+        time.sleep(0.001)
+    return len(threads_here() - before) == count
 
 
 def test_handles_share_one_pool(model: Model) -> None:
     """Ten of three threads start two workers, also when they run at once."""
     before = threads_here()
     handles = [model.function("create")(3) for _ in range(10)]
-    assert threads_here() == before + 2
+    assert started(2, before)
     want = expected(*arrays()[:2], WEIGHTS)[1]
 
     def run(handle: int) -> bool:
@@ -148,13 +157,13 @@ def test_handles_share_one_pool(model: Model) -> None:
     with ThreadPoolExecutor(10) as callers:
         assert all(callers.map(run, handles))
     handles.append(model.function("create")(5))
-    assert threads_here() == before + 4
+    assert started(4, before)
     for handle in handles:
         model.function("destroy")(ctypes.c_void_p(handle))
-    assert threads_here() == before
+    assert started(0, before)
     again = model.function("create")(2)
     assert run(again)
-    assert threads_here() == before + 1
+    assert started(1, before)
     model.function("destroy")(ctypes.c_void_p(again))
 
 
