@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import onnx
+import onnx_ir
 import pytest
 import torch  # pyright: ignore[reportMissingImports]
 from torch import nn  # pyright: ignore[reportMissingImports]
@@ -62,3 +64,14 @@ def test_groups_of_any_size(tmp_path: Path, is_open: bool) -> None:
                 program = nanoloom.compile(exported, cache=tmp_path, threads=1)
             assert same(program(*given), module(*given))
             assert ends == [0] * 5 or not same(program(*given), 0 * module(*given))
+
+
+def test_others_read_the_graph(tmp_path: Path) -> None:
+    """Its types are what ONNX infers, bodies too: ONNX Runtime reads it for verify."""
+    given = torch.ones(9, 12), torch.tensor([2, 2, 4, 5, 9], dtype=torch.int32)
+    path = tmp_path / "experts.pt2"
+    torch.export.save(torch.export.export(Experts().eval(), given), path)
+    program = nanoloom.compile(path)
+    shapes = {x.name: tuple(map(int, x.shape)) for x in program.inputs}
+    proto = onnx_ir.to_proto(program.source.bound(shapes, {}))
+    onnx.shape_inference.infer_shapes(proto, check_type=True, strict_mode=True)

@@ -12,6 +12,9 @@ OPSET = 23  # the first with RMSNormalization and Attention
 IR_VERSION = 11
 Input = "ir.Value | None"
 INT64 = ir.DataType.INT64
+COMPARISONS = frozenset(
+    ("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "IsNaN", "IsInf")
+)
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
@@ -39,8 +42,7 @@ class Writer:
     ) -> Any:
         """One node; its output, or a tuple of `count` ones.
 
-        The first output has the element type of the first input, until who knows
-        better says otherwise.
+        The outputs have the types of `types_of`, until who knows better says otherwise.
         """
         given = list(inputs)
         while given and given[-1] is None:
@@ -48,11 +50,9 @@ class Writer:
         node = ir.node(
             op, given, attributes=attributes, num_outputs=count, name=self._node(op)
         )
-        first = next((x for x in given if x is not None), None)
-        for value in node.outputs:
+        for value, dtype in zip(node.outputs, types_of(node), strict=True):
             value.name = self.name(self.place or op)
-            if first is not None and first.dtype is not None:
-                value.dtype = first.dtype
+            value.dtype = dtype
         self.graph.append(node)
         return node.outputs[0] if count == 1 else tuple(node.outputs)
 
@@ -136,3 +136,16 @@ class Writer:
     def scalar(self, value: ir.Value) -> ir.Value:
         """The only element of a tensor as a 0-d one."""
         return self("Reshape", value, self.constant(np.empty(0, np.int64)))
+
+
+def types_of(node: ir.Node) -> list[ir.DataType | None]:
+    """Element types of the outputs: those of a body's, bool of comparisons, else that
+    of the first input that is no condition."""
+    if (body := node.attributes.get("body")) is not None:
+        ends = body.as_graph().outputs  # of a Loop, whether it goes on is in front
+        return [x.dtype for x in ends][node.op_type == "Loop" :]
+    inputs = node.inputs[node.op_type == "Where" :]
+    first = next((x for x in inputs if x is not None), None)
+    dtype = None if first is None else first.dtype
+    made = ir.DataType.BOOL if node.op_type in COMPARISONS else dtype
+    return [made] * len(node.outputs)
