@@ -22,7 +22,7 @@ ghostnet_050 ghostnetv2_100 hardcorenas_a lcnet_035 semnasnet_075 regnetx_002
 regnety_002 regnetz_b16 rexnet_100 dla34 hrnet_w18_small cspresnet50 cspdarknet53
 darknet53 selecsls42b repvgg_a0 repghostnet_050 hgnet_tiny hgnetv2_b0 convnext_atto
 convnext_femto convnextv2_atto convmixer_768_32 convformer_s18 caformer_s18
-poolformer_s12 randformer_s12 identityformer_s12 metaformer:0 fastvit_t8 mobileone_s0
+poolformer_s12 poolformerv2_s12 convnext_pico metaformer:0 fastvit_t8 mobileone_s0
 edgenext_xx_small mobilevit_xxs mobilevitv2_050 inception_next_atto focalnet_tiny_srf
 vovnet39a ese_vovnet19b_slim nfnet_f0 dm_nfnet_f0 eca_nfnet_l0 nf_resnet26 gernet_s
 resnest14d halonet26t:256 botnet26t_256:256 lambda_resnet26t:256
