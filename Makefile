@@ -118,7 +118,9 @@ bench: .venv/bench.stamp ## every table of benchmarks/, peers measured in the sa
 	$(BIN)/python -c 'import site; print(*site.getsitepackages(), sep="\n")' > \
 	"$$($(ENGINES)/bin/python -c 'import site; print(site.getsitepackages()[0])')/beside.pth"
 	$(ENGINES)/bin/python -m pip install --quiet --disable-pip-version-check \
-	--constraint constraints.txt --no-build-isolation --editable '.[ray,dask,spark]'
+	--constraint constraints.txt setuptools
+	$(ENGINES)/bin/python -m pip install --quiet --disable-pip-version-check \
+	--constraint constraints.txt --no-build-isolation --editable '.[ray,dask,spark]' --editable ./papers
 	@touch $@
 
 .venv/browser.stamp: .venv/run.stamp

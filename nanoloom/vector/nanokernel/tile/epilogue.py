@@ -52,16 +52,19 @@ def consumers(op: Op) -> list[Op]:
 def is_elementwise_on(inside: set[ir.Value], op: Op) -> bool:
     """Whether an operation reads such values at the places that it writes.
 
-    And none of a table, at a place that a value says: that is read from a buffer.
+    And none of a table, at a place that a value says: that is read from a buffer.  Nor
+    any whose columns are not its last axis: it is read a number at a time.
     """
     body = op.operation.regions[0].blocks[0]
-    reading = zip(inputs(op), maps(op), strict=False)
+    reading = list(zip(inputs(op), maps(op), strict=False))
+    column = ir.AffineDimExpr.get(max(len(iterators(op)) - 1, 0))
     return (
         "reduction" not in iterators(op)
         and all(each.operation.name != "tensor.extract" for each in body.operations)
         and len(list(op.operation.results)) == 1
         and is_identity(maps(op)[-1])
         and all(is_identity(m) for value, m in reading if value in inside)
+        and all(column not in list(m.results)[:-1] for _, m in reading)
     )
 
 
