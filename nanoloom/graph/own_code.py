@@ -89,10 +89,12 @@ def computed(
             model.graph.input.remove(kinds[f"x{i}"])
             proto = ir.serde.serialize_tensor(ir.Tensor(tensor.numpy(), name=f"x{i}"))
             model.graph.initializer.append(proto)
+    # The bytes of a file begin anywhere.
+    given_first = np.require(tensors[first].numpy(), requirements=["C", "A"])
     _running.node = node
     try:
         with warnings.catch_warnings(action="ignore"):
-            made = run(model, {f"x{first}": tensors[first].numpy()})
+            made = run(model, {f"x{first}": given_first})
     except Error:  # refused, or out of range: the model's program says so itself
         return None
     finally:

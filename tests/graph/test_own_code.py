@@ -142,3 +142,27 @@ def test_constants_do_not_depend_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> 
     ]
     assert taken == ["x86-64-v1"] * 2
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("name", ["w", "ww", "www", "wwww"])
+def test_bytes_that_begin_anywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A file's tensors are not aligned; their constants are computed nevertheless."""
+    ran = counted(monkeypatch)
+    random = np.random.default_rng(4)
+    w, one = random.standard_normal((64, 48), np.float32), np.ones(48, np.float32)
+    model = onnx.parser.parse_model(f"""
+    <ir_version: 8, opset_import: ["": 18]>
+    normal (float[64, 48] x) => (float[64, 48] y) {{
+      b, m, v = BatchNormalization <training_mode = 1> ({name}, one, zero, zero, one)
+      y = Add(x, b)
+    }}""")
+    for key, array in {name: w, "one": one, "zero": 0 * one}.items():
+        model.graph.initializer.append(onnx.numpy_helper.from_array(array, key))
+    program = nanoloom.compile(model, cache=Cache(tmp_path))
+    got = program.run({"x": 0 * w})["y"]
+    assert ran == ["BatchNormalization"]
+    want = (w - w.mean(0)) / np.sqrt(w.var(0) + 1e-5)
+    np.testing.assert_allclose(got, want, rtol=0, atol=1e-5)
+    assert len(program.variant({"x": w}).library.steps) == 1
