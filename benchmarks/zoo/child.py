@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -174,7 +175,10 @@ def timed(row: dict[str, Any], entry: Entry, scratch: Path) -> bool:
 
 
 def first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines() or [type(error).__name__]
+    """Without colours, and folders that are gone."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip()
+    text = text.replace(f"{tempfile.gettempdir()}/", "")
+    lines = text.splitlines() or [type(error).__name__]
     return f"{type(error).__name__}: {lines[0]}"[:300]
 
 

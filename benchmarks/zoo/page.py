@@ -103,8 +103,8 @@ def write(rows: Sequence[Row], total: int, path: Path) -> None:
     if ratios:
         slower = sum(ratio < 0.95 for ratio in ratios)
         lines += [
-            f"Of {len(ratios)} that were timed, {slower} are slower than ONNX Runtime "
-            f"by more than 5 %; the geometric mean of the ratios is "
+            f"Timed: {len(ratios)}. Slower than ONNX Runtime by more than 5 %: "
+            f"{slower}. Geometric mean of the ratios: "
             f"{geometric_mean(ratios):.2f}.",
             "",
         ]
