@@ -130,9 +130,8 @@ def cycles(
     columns, factor, packed = features, 1.0, 0.0
     if written == FIRST:
         columns, factor = pixels, APART
-        packed = (
-            transposed(made.image, target) / 2
-        )  # along rows of pixels, at each call
+        # At each call, along rows of pixels.
+        packed = transposed(made.image, target) / 2
     elif read == FIRST and not made.is_window:
         packed = split_axes(made, target)
     elif read == FIRST and shape_of(made.image)[-1] > FEW:
