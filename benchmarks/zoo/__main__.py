@@ -1,13 +1,15 @@
 """Every model of the zoo against ONNX Runtime and PyTorch: `make models`.
 
     python -m benchmarks.zoo [WORD ...] [--seconds 240] [--gigabytes 10]
-        [--results FILE] [--again] [--untimed] [--every N]
+        [--results FILE] [--again] [--untimed] [--every N] [--torch] [--inductor]
 
 Each export has a process of its own, which ends at a time and a size.  Results are
 appended to a file of JSON lines, each with its commit; what is in it is not measured
 again, except what was measured without its times (--untimed, for a machine that does
-other things as well).
-WORD: a part of names.  The page docs/models.md is written at the end.
+other things as well), and what has no times beside PyTorch (--torch) or what Inductor
+compiles (--inductor), if these are asked for.
+WORD: a part of names.  At the end the file is sorted, with a line for each export, and
+the page docs/models.md is written.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import json
 import resource
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,17 +38,18 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--untimed", action="store_true")
+    parser.add_argument("--torch", action="store_true")
+    parser.add_argument("--inductor", action="store_true")
     parser.add_argument("--every", type=int, default=1, help="one in so many")
     return parser.parse_args()
 
 
 def measured(
-    name: str, seconds: float, gigabytes: float, untimed: bool
+    name: str, seconds: float, gigabytes: float, options: Sequence[str]
 ) -> dict[str, Any]:
     """The last line that the child wrote, and how it ended."""
     limit = int(gigabytes * 2**30)
-    command = [sys.executable, "-m", "benchmarks.zoo.child", name]
-    command += ["--untimed"] if untimed else []
+    command = [sys.executable, "-m", "benchmarks.zoo.child", name, *options]
     child = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (limit, limit)),
@@ -74,8 +78,12 @@ def commit() -> str:
     return found.stdout.strip() or "no checkout"
 
 
-def is_whole(row: dict[str, Any], untimed: bool) -> bool:
-    return untimed or not row.get("untimed", False)
+def is_whole(row: dict[str, Any], untimed: bool, beside: Sequence[str] = ()) -> bool:
+    """beside: of what a right one has times, or the reason why not."""
+    if untimed:
+        return True
+    known = all({f"{x} ratio", f"{x} reason"} & row.keys() for x in beside)
+    return not row.get("untimed", False) and (known or row["status"] != "right")
 
 
 def main() -> None:
@@ -84,19 +92,24 @@ def main() -> None:
     if given.results.exists():
         rows = map(json.loads, given.results.read_text().splitlines())
         known = {row["name"]: row for row in rows}
-    names = [x.name for x in entries()]
-    chosen = [n for n in names if all(word in n for word in given.words)]
+    listed = list(entries())
+    chosen = [x for x in listed if all(word in x.name for word in given.words)]
+    options = [f"--{x}" for x in ("untimed", "inductor") if getattr(given, x)]
+    asked = [x for x in ("torch", "inductor") if getattr(given, x)]
     tree = commit()
-    for name in chosen[:: given.every]:
-        if name in known and not given.again and is_whole(known[name], given.untimed):
+    for entry in chosen[:: given.every]:
+        name, beside = entry.name, asked if entry.has_module else ()
+        found = known.get(name)
+        if found and not given.again and is_whole(found, given.untimed, beside):
             continue
-        row = measured(name, given.seconds, given.gigabytes, given.untimed)
+        row = measured(name, given.seconds, given.gigabytes, options)
         known[name] = row = {**row, "commit": tree}
         print(f"{row['status']:24} {name}  {row.get('reason', '')}", flush=True)
         with given.results.open("a") as file:
             file.write(json.dumps(row) + "\n")
-    rows = [known[name] for name in names if name in known]
-    write(rows, len(names), ROOT / "docs/models.md")
+    rows = [known[x.name] for x in listed if x.name in known]
+    given.results.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write(rows, len(listed), ROOT / "docs/models.md")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""One export of the zoo: `python -m benchmarks.zoo.child NAME [--untimed]`.
+"""One export of the zoo: `python -m benchmarks.zoo.child NAME [--untimed|--inductor]`.
 
 The last line of stdout is what is known of it so far, as JSON; a line is written before
 whatever may end the process.
@@ -17,11 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.zoo.entry import Array, Entry, Exported
+from benchmarks.zoo import pytorch
+from benchmarks.zoo.entry import Array, Entry, Exported, Run
 from benchmarks.zoo.zoo import entries
 
 THREADS = 2
 AGAINST = "ort"
+NOISE = 0.1  # of a measured time: what the rest of the machine works beside it
+MAKERS = {"torch": pytorch.eager, "inductor": pytorch.inductor}
 
 
 def memory(word: str) -> int:
@@ -44,11 +47,19 @@ def processor_seconds() -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def main(name: str, untimed: bool) -> None:
+def machine_seconds() -> float:
+    """That all CPUs have worked."""
+    user, nice, system, _, _, *rest = Path("/proc/stat").read_text().split()[1:9]
+    ticks = sum(map(int, (user, nice, system, *rest)))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def main(name: str, untimed: bool, inductor: bool = False) -> None:
     entry = next(x for x in entries() if x.name == name)
     row: dict[str, Any] = {"name": name, "status": "not exported"}
     if untimed:
         row["untimed"] = True
+    row["_beside"] = [*MAKERS] if inductor else ["torch"]
     last = [] if untimed else [timed]
     with tempfile.TemporaryDirectory() as scratch:
         for step in (export, runtime, compiled, compare, *last):
@@ -98,7 +109,7 @@ def compiled(row: dict[str, Any], entry: Entry, scratch: Path) -> bool:
     found: Exported = row["_exported"]
     before = memory("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the most so far begins anew
-    start = processor_seconds()
+    start, others = processor_seconds(), machine_seconds()
     try:
         program = nanoloom.compile(
             found.path, threads=THREADS, cache=Cache(scratch / "cache")
@@ -111,6 +122,9 @@ def compiled(row: dict[str, Any], entry: Entry, scratch: Path) -> bool:
         row["status"], row["reason"] = "refused", first_line(error)
         return False
     row["cold"] = processor_seconds() - start
+    others = machine_seconds() - others - row["cold"]
+    if others > NOISE * row["cold"]:
+        row["loaded"] = True
     row["memory"] = memory("VmHWM") - before
     row["_program"] = program
     return True
@@ -161,17 +175,32 @@ def units(difference: float, bound: float) -> float:
 
 
 def timed(row: dict[str, Any], entry: Entry, scratch: Path) -> bool:
-    """The peer's time divided by ours, medians of runs in turns."""
+    """Each peer's time divided by ours, medians of runs in turns."""
     from nanoloom.inspect.timing import interleaved
 
-    peer = row.get("_peer")
-    if peer is None:
-        return True
     program, feeds = row["_program"], row["_feeds"]
-    ours, theirs = interleaved([lambda: program.run(feeds), peer.run], 15)
-    row["ratio"] = theirs.median / ours.median
+    peers = runs_of_peers(row)
+    if not peers:
+        return True
+    ours, *theirs = interleaved([lambda: program.run(feeds), *peers.values()], 15)
+    for key, times in zip(peers, theirs, strict=True):
+        row[key] = times.median / ours.median
     row["milliseconds"] = ours.median * 1e3
     return True
+
+
+def runs_of_peers(row: dict[str, Any]) -> dict[str, Run]:
+    """By the key of their ratio: ONNX Runtime, PyTorch, what Inductor compiled."""
+    found: Exported = row["_exported"]
+    peers: dict[str, Run] = {}
+    if "_peer" in row:
+        peers["ratio"] = row["_peer"].run
+    for name in row["_beside"] if found.module is not None else ():
+        try:
+            peers[f"{name} ratio"] = MAKERS[name](found, THREADS)
+        except Exception as error:  # noqa: BLE001 - modules raise all there is
+            row[f"{name} reason"] = first_line(error)
+    return peers
 
 
 def first_line(error: BaseException) -> str:
@@ -183,4 +212,4 @@ def first_line(error: BaseException) -> str:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], "--untimed" in sys.argv[2:])
+    main(sys.argv[1], "--untimed" in sys.argv[2:], "--inductor" in sys.argv[2:])

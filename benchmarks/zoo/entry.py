@@ -11,15 +11,22 @@ import numpy as np
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Arrays = Mapping[str, Array]
+Run = Callable[[], object]
 
 
 @dataclass(frozen=True)
 class Exported:
-    """A model's file and inputs for it.  wanted: what its own framework gives."""
+    """A model's file and inputs for it.
+
+    wanted: what its own framework gives.
+    module, tensors: of PyTorch, where it computes the same in the same types.
+    """
 
     path: Path
     feeds: Arrays
     wanted: list[Array]
+    module: Any = None
+    tensors: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -37,3 +44,9 @@ class Entry:
     @property
     def name(self) -> str:
         return f"{self.kind}/{self.architecture}@{self.way}"
+
+    @property
+    def has_module(self) -> bool:
+        """Of PyTorch, which computes the same in the same types."""
+        in_integers = self.way.endswith(("+int8", "+qdq"))
+        return self.kind in ("transformers", "timm") and not in_integers

@@ -22,9 +22,11 @@ them, with seeded weights, each compiled and compared with ONNX Runtime.
 - With what: nanoloom at {commits}; {versions}.
 - Right: every output differs by less than `nanoloom verify` allows.
 - Units: the largest difference, divided by that bound.
-- Time ratio: ONNX Runtime's median time divided by nanoloom's, of runs in turns. Above
-  1, nanoloom is faster.
+- Time ratio: the median time of ONNX Runtime, of PyTorch (the module as it is) or of
+  what Inductor (`torch.compile`) makes of it, divided by nanoloom's, of runs in turns.
+  Above 1, nanoloom is faster.
 - Cold: CPU seconds, of all processes, to compile and run once, with nothing remembered.
+  With \\*: while other programs worked as well, which lengthens them.
 - Without times: measured while the machine did other things as well.
 
 """
@@ -32,6 +34,9 @@ PACKAGES = (
     "onnxruntime", "torch", "transformers", "timm", "scikit-learn", "lightgbm",
     "xgboost-cpu", "skl2onnx",
 )  # fmt: skip
+RATIOS = {
+    "ONNX Runtime": "ratio", "PyTorch": "torch ratio", "Inductor": "inductor ratio",
+}  # fmt: skip
 OUTSIDE = ("not exported", "not run by ONNX Runtime", "runtime crashes")
 
 
@@ -84,10 +89,24 @@ def cells(row: Row) -> str:
 
     parts = [
         f"`{row['name'].partition('/')[2]}`", row["status"], number("units", ".2g"),
-        number("torch units", ".2g"), number("ratio", ".2f"), number("cold", ".1f"),
+        number("torch units", ".2g"), *(number(x, ".2f") for x in RATIOS.values()),
+        number("cold", ".1f") + "\\*" * row.get("loaded", False),
         number("memory", ".0f", 1e-6),
     ]  # fmt: skip
     return f"| {' | '.join(parts)} |"
+
+
+def speed(rows: Sequence[Row]) -> list[str]:
+    """A line for each peer that something was timed beside."""
+    lines = ["| timed beside | exports | slower by more than 5 % | geometric mean |"]
+    lines += ["|---|---|---|---|"]
+    for peer, key in RATIOS.items():
+        ratios = [row[key] for row in rows if key in row]
+        if ratios:
+            slower = sum(ratio < 0.95 for ratio in ratios)
+            mean = f"{geometric_mean(ratios):.2f}"
+            lines.append(f"| {peer} | {len(ratios)} | {slower} | {mean} |")
+    return lines
 
 
 def write(rows: Sequence[Row], total: int, path: Path) -> None:
@@ -97,17 +116,14 @@ def write(rows: Sequence[Row], total: int, path: Path) -> None:
         date=datetime.now(UTC).date(), machine=cpu(), threads=2, versions=versions(),
         commits=", ".join(commits),
     )  # fmt: skip
+    path.write_text(head + body(rows, total))
+
+
+def body(rows: Sequence[Row], total: int) -> str:
+    """The page below its head, which says when, where and with what."""
     lines = [f"{len(rows)} of {total} exports are measured.", ""]
     lines += [*summary(rows), ""]
-    ratios = [row["ratio"] for row in rows if "ratio" in row]
-    if ratios:
-        slower = sum(ratio < 0.95 for ratio in ratios)
-        lines += [
-            f"Timed: {len(ratios)}. Slower than ONNX Runtime by more than 5 %: "
-            f"{slower}. Geometric mean of the ratios: "
-            f"{geometric_mean(ratios):.2f}.",
-            "",
-        ]
+    lines += [*speed(rows), ""]
     lines += ["`outside`: not exported, or not run by ONNX Runtime either.", ""]
     lines += [
         "## What is not right",
@@ -122,9 +138,9 @@ def write(rows: Sequence[Row], total: int, path: Path) -> None:
     for kind in dict.fromkeys(map(kind_of, rows)):
         lines += [
             "", f"## {kind}", "",
-            "| export | status | units | units to PyTorch | time ratio | cold, CPU s "
-            "| memory, MB |",
-            "|---|---|---|---|---|---|---|",
+            "| export | status | units | units to PyTorch | time ratio | to PyTorch "
+            "| to Inductor | cold, CPU s | memory, MB |",
+            "|---|---|---|---|---|---|---|---|---|",
         ]  # fmt: skip
         lines += [cells(row) for row in rows if kind_of(row) == kind]
-    path.write_text(head + "\n".join(lines) + "\n")
+    return "\n".join(lines) + "\n"

@@ -53,7 +53,8 @@ def with_tool(
         found = make(folder)
         target = folder / f"{tool}.onnx"
         TOOLS[tool](found.path, target, dict(found.feeds))
-        kept = found.wanted if tool == "optimized" else []
-        return replace(found, path=target, wanted=kept)
+        if tool == "optimized":
+            return replace(found, path=target)
+        return Exported(target, found.feeds, [])
 
     return made

@@ -63,7 +63,7 @@ def exported(build: Build, way: str, folder: Path) -> Exported:
     feeds = dict(zip(names, (x.numpy() for x in tensors), strict=True))
     if exporter == "export":
         feeds = {f"tensors_{i}": x for i, x in enumerate(feeds.values())}
-    return Exported(path, feeds, wanted)
+    return Exported(path, feeds, wanted, module, tensors)
 
 
 def by_dynamo(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,9 @@ import onnx
 import pytest
 
 from benchmarks.zoo import child
-from benchmarks.zoo.__main__ import is_whole
-from benchmarks.zoo.entry import Array, Entry, Exported
-from benchmarks.zoo.page import write
+from benchmarks.zoo.__main__ import RESULTS, ROOT, is_whole
+from benchmarks.zoo.entry import Array, Entry, Exported, Run
+from benchmarks.zoo.page import body, write
 from nanoloom.inspect import peers
 
 MODEL = """
@@ -71,6 +73,59 @@ def test_an_export_has_a_row(
     assert "1 of 3 exports are measured." in page
     (line,) = [x for x in page.splitlines() if x.startswith("| `Architecture@")]
     assert (line.split("|")[5] == "  ") == untimed
+
+
+def module_of(found: Exported, threads: int) -> Run:
+    """Stands for PyTorch, which not every environment has."""
+    return found.module
+
+
+def missing(found: Exported, threads: int) -> Run:
+    raise RuntimeError("no C++ compiler")
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize("inductor", [False, True])
+def test_modules_are_timed_beside_pytorch(
+    inductor: bool, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+) -> None:  # fmt: skip
+    plain = entry(INPUT + 1)
+    made = replace(
+        plain, make=lambda folder: replace(plain.make(folder), module=lambda: INPUT)
+    )
+    monkeypatch.setattr(child, "entries", lambda: [made])
+    monkeypatch.setattr(child, "MAKERS", {"torch": module_of, "inductor": missing})
+    child.main(made.name, False, inductor)
+    row = list(rows(capsys))[-1]
+    assert row["torch ratio"] > 0 and "inductor ratio" not in row
+    assert row.get("inductor reason", "").endswith("no C++ compiler") == inductor
+    assert is_whole(row, False, ["torch"])
+    assert is_whole(row, False, ["torch", "inductor"]) == inductor
+    write([row], 1, tmp_path / "models.md")
+    page = (tmp_path / "models.md").read_text()
+    assert "| PyTorch | 1 | " in page and "| Inductor | " not in page
+
+
+def test_the_page_is_of_the_rows_that_are_kept() -> None:
+    page = (ROOT / "docs/models.md").read_text()
+    total = re.search(r"^\d+ of (\d+) exports", page, re.MULTILINE)
+    assert total
+    kept = [json.loads(line) for line in RESULTS.read_text().splitlines()]
+    assert page.endswith(body(kept, int(total[1])))
+
+
+def test_rows_of_a_busy_machine_are_marked(tmp_path: Path) -> None:
+    row = {"name": "library/A@exporter", "status": "right", "cold": 1.0}
+    write([row, {**row, "loaded": True}], 2, tmp_path / "models.md")
+    page = (tmp_path / "models.md").read_text()
+    assert page.count("| 1.0 |") == page.count("| 1.0\\* |") == 1
+
+
+def test_only_modules_in_the_same_types_have_a_time_of_pytorch() -> None:
+    plain = entry(INPUT)
+    kinds = [replace(plain, kind="timm", way=way) for way in ("script", "script+qdq")]
+    assert [x.has_module for x in (plain, *kinds)] == [False, True, False]
 
 
 @pytest.mark.usefixtures("alone")
