@@ -24,6 +24,18 @@ SUMS = """
       y = ReduceSum<keepdims = 0>(x, axes)
     }
 """
+KEPT = """
+g (float[new, 4] x, float[past, 4] past_key)
+    => (float[new, 4] y, float[total, 4] present_key)
+{
+    present_key = Concat<axis = 0>(past_key, x)
+    axis = Constant<value = int64[1] {0}>()
+    all = ReduceSum(present_key, axis)
+    zero = Constant<value = float {0}>()
+    none = Mul(x, zero)
+    y = Add(all, none)
+}
+"""
 MODELS = {
     "SUMS": SUMS,
     "LOOP": LOOP,
@@ -78,6 +90,8 @@ def test_checks(cargo: str, crates: Path, tmp_path: Path) -> None:
     made = {x: library(tmp_path, x, text) for x, text in MODELS.items()}
     grown = nanoloom.compile(onnx.parser.parse_model(f"{HEAD}\n{READ}"))
     made["GROWN"] = grown.save(tmp_path / "grown.so")
+    kept = nanoloom.compile(models.write(tmp_path, KEPT, "kept.onnx", 18))
+    made["KEPT"] = kept.save(tmp_path / "kept.so", session=True)
     ran = run(cargo, crates / "tests/rust/checks", crates / "target", **made)
     assert (ran.returncode, ran.stdout) == (0, "all is right\n"), ran.stderr
 

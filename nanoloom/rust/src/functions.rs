@@ -14,6 +14,7 @@ pub struct RawTensor {
 pub type Handle = *mut c_void;
 pub type Described = unsafe extern "C" fn(i32) -> *const RawTensor;
 pub type DescribedOf = unsafe extern "C" fn(Handle, i32) -> *const RawTensor;
+pub type OfTokens = unsafe extern "C" fn(Handle, i64) -> c_int;
 
 /// Counts and functions; those that not every model has may be missing.
 pub struct Raw {
@@ -25,13 +26,19 @@ pub struct Raw {
     pub create: unsafe extern "C" fn(c_int) -> Handle,
     pub destroy: unsafe extern "C" fn(Handle),
     pub limit: unsafe extern "C" fn(Handle, i64, *const i32),
-    pub run: unsafe extern "C" fn(Handle, *const *const c_void, *const *mut c_void) -> c_int,
     pub input: Described,
     pub output: Described,
     pub explain: unsafe extern "C" fn(Handle, c_int, *mut c_char, usize) -> c_int,
+    /// A model has this or the next.
+    pub run: Option<unsafe extern "C" fn(Handle, *const *const c_void, *const *mut c_void) -> c_int>,
+    pub run_alloc: Option<unsafe extern "C" fn(Handle, *const *const c_void, *mut *mut c_void) -> c_int>,
+    pub free_outputs: Option<unsafe extern "C" fn(*mut *mut c_void)>,
     pub resize: Option<unsafe extern "C" fn(Handle, *const i64) -> c_int>,
     pub input_of: Option<DescribedOf>,
     pub output_of: Option<DescribedOf>,
+    pub length: Option<unsafe extern "C" fn(Handle) -> i64>,
+    pub rewind: Option<OfTokens>,
+    pub reserve: Option<OfTokens>,
 }
 
 /// A model that is linked: what `link_model` writes has one.

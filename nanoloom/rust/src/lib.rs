@@ -20,8 +20,11 @@ mod element;
 mod functions;
 mod link;
 mod model;
+mod outputs;
+mod session;
 
 pub use element::{Bf16, Element, ElementType, Input, Output, F16};
 pub use functions::{Functions, Raw, RawTensor};
 pub use link::{link_model, link_model_as};
 pub use model::{Cancellation, Error, Model, Tensor};
+pub use outputs::Outputs;

@@ -72,29 +72,31 @@ fn read(text: &str) -> Result<Header, String> {
             .filter_map(|line| Some(line.split_once(" = ")?.0.to_string()))
             .collect(),
     };
-    if !made.functions.contains("run") {
-        return Err("its sizes have no bound: a run allocates, which C and C++ can use".into());
-    }
-    if made.functions.contains("rewind") {
-        return Err("it is a session, which C and C++ can use".into());
+    if !made.functions.contains("run") && !made.functions.contains("run_alloc") {
+        return Err(none());
     }
     Ok(made)
 }
 
 /// Names of functions, with what they take and give.
-const SIGNATURES: [(&str, &str); 10] = [
+const SIGNATURES: [(&str, &str); 15] = [
     ("create", "(threads: c_int) -> *mut c_void"),
     ("destroy", "(handle: *mut c_void)"),
     ("limit", "(handle: *mut c_void, nanoseconds: i64, cancelled: *const i32)"),
     ("run", "(handle: *mut c_void, inputs: *const *const c_void, outputs: *const *mut c_void) -> c_int"),
+    ("run_alloc", "(handle: *mut c_void, inputs: *const *const c_void, outputs: *mut *mut c_void) -> c_int"),
+    ("free_outputs", "(outputs: *mut *mut c_void)"),
     ("input", "(index: i32) -> *const RawTensor"),
     ("output", "(index: i32) -> *const RawTensor"),
     ("explain", "(handle: *mut c_void, status: c_int, text: *mut c_char, bytes: usize) -> c_int"),
     ("resize", "(handle: *mut c_void, sizes: *const i64) -> c_int"),
     ("input_of", "(handle: *mut c_void, index: i32) -> *const RawTensor"),
     ("output_of", "(handle: *mut c_void, index: i32) -> *const RawTensor"),
+    ("length", "(handle: *mut c_void) -> i64"),
+    ("rewind", "(handle: *mut c_void, length: i64) -> c_int"),
+    ("reserve", "(handle: *mut c_void, tokens: i64) -> c_int"),
 ];
-const NOT_ALWAYS: [&str; 3] = ["resize", "input_of", "output_of"];
+const ALWAYS: [&str; 6] = ["create", "destroy", "limit", "input", "output", "explain"];
 
 fn module_of(module: &str, header: &Header) -> String {
     let Header { name, inputs, outputs, sizes, is_counted, functions } = header;
@@ -104,10 +106,10 @@ fn module_of(module: &str, header: &Header) -> String {
         if functions.contains(function) {
             let _ = writeln!(declared, "        fn {whole}{signature};");
         }
-        let value = match (NOT_ALWAYS.contains(&function), functions.contains(function)) {
-            (true, true) => format!("Some({whole})"),
-            (true, false) => "None".to_string(),
-            (false, _) => whole,
+        let value = match (ALWAYS.contains(&function), functions.contains(function)) {
+            (false, true) => format!("Some({whole})"),
+            (false, false) => "None".to_string(),
+            (true, _) => whole,
         };
         let _ = writeln!(fields, "            {function}: {value},");
     }

@@ -30,7 +30,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-fn refused<T>(text: String) -> Result<T, Error> {
+pub(crate) fn refused<T>(text: String) -> Result<T, Error> {
     Err(Error { status: OK, text })
 }
 
@@ -64,7 +64,7 @@ impl Tensor {
         })
     }
 
-    fn require(&self, element: ElementType) -> Result<(), Error> {
+    pub(crate) fn require(&self, element: ElementType) -> Result<(), Error> {
         if self.element == element {
             return Ok(());
         }
@@ -89,8 +89,8 @@ impl Cancellation {
 /// It may go to another thread. One thread at a time runs it, which `&mut` sees to; for
 /// several, make a handle each.
 pub struct Model {
-    functions: &'static Functions,
-    handle: Handle,
+    pub(crate) functions: &'static Functions,
+    pub(crate) handle: Handle,
     cancellation: Option<Cancellation>, // whose word the handle reads
     rooms: Vec<usize>,                  // what memory each output needs, where a run says how much counts
 }
@@ -167,21 +167,29 @@ impl Model {
     /// Reads the inputs and writes the outputs, in the order of the header.
     pub fn run(&mut self, inputs: &[Input], outputs: &mut [Output]) -> Result<(), Error> {
         let raw = &self.functions.0;
-        require_counts("inputs", raw.inputs, inputs.len())?;
+        let Some(run) = raw.run else {
+            return refused("its sizes have no bound: call run_alloc".into());
+        };
+        let read = self.pointers(inputs)?;
         require_counts("outputs", raw.outputs, outputs.len())?;
-        for (i, given) in inputs.iter().enumerate() {
-            let tensor = self.input(i)?;
-            require_view(&tensor, tensor.count()?, given.element, given.count)?;
-        }
         for (i, made) in outputs.iter().enumerate() {
             let tensor = self.output(i)?;
             require_view(&tensor, self.room(&tensor, i)?, made.element, made.count)?;
         }
-        let read: Vec<*const c_void> = inputs.iter().map(|x| x.data).collect();
         let written: Vec<*mut c_void> = outputs.iter().map(|x| x.data).collect();
         // SAFETY: as many pointers as the model has tensors, each to as many elements of
         // its type; outputs are borrowed by nobody else; `&mut self` is the only runner.
-        self.require(unsafe { (raw.run)(self.handle, read.as_ptr(), written.as_ptr()) })
+        self.require(unsafe { run(self.handle, read.as_ptr(), written.as_ptr()) })
+    }
+
+    /// Where the inputs lie, each of the model's type and count.
+    pub(crate) fn pointers(&self, inputs: &[Input]) -> Result<Vec<*const c_void>, Error> {
+        require_counts("inputs", self.functions.0.inputs, inputs.len())?;
+        for (i, given) in inputs.iter().enumerate() {
+            let tensor = self.input(i)?;
+            require_view(&tensor, tensor.count()?, given.element, given.count)?;
+        }
+        Ok(inputs.iter().map(|x| x.data).collect())
     }
 
     fn described(
@@ -223,7 +231,7 @@ impl Model {
         self.rooms.get(index).map_or_else(|| tensor.count(), |&room| Ok(room))
     }
 
-    fn require(&self, status: c_int) -> Result<(), Error> {
+    pub(crate) fn require(&self, status: c_int) -> Result<(), Error> {
         if status == OK {
             return Ok(());
         }

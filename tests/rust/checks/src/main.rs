@@ -1,8 +1,10 @@
-//! Two models in one program: what is refused, what other threads may do.
+//! Models in one program: what is refused, what other threads may do.
 
 include!(concat!(env!("OUT_DIR"), "/sums.rs"));
 include!(concat!(env!("OUT_DIR"), "/found.rs"));
 include!(concat!(env!("OUT_DIR"), "/repeated.rs"));
+include!(concat!(env!("OUT_DIR"), "/kept.rs"));
+include!(concat!(env!("OUT_DIR"), "/grown.rs"));
 
 use nanoloom::{Cancellation, Error, Model, F16};
 use std::time::Duration;
@@ -96,6 +98,54 @@ fn limited() {
     assert_eq!(run(&mut model, 3).unwrap(), [1.75, -3.5]);
 }
 
+/// Each run adds its rows to those before; the sums are of all that are kept.
+fn kept() {
+    let mut model = Model::new(&kept::FUNCTIONS, 1).unwrap();
+    let mut add = |model: &mut Model, rows: &[f32]| {
+        model.resize(&[rows.len() as i64 / 4])?;
+        let mut y: Vec<f32> = model.buffer(0)?;
+        model.run(&[rows.into()], &mut [(&mut y).into()])?;
+        Ok::<_, Error>(y)
+    };
+    assert_eq!(add(&mut model, &[1., 2., 3., 4.]).unwrap(), [1., 2., 3., 4.]);
+    model.reserve(40).unwrap();
+    assert_eq!(add(&mut model, &[1.; 8]).unwrap(), [3., 4., 5., 6., 3., 4., 5., 6.]);
+    assert_eq!(model.length().unwrap(), 3);
+    model.rewind(1).unwrap();
+    assert_eq!(add(&mut model, &[10.; 4]).unwrap(), [11., 12., 13., 14.]);
+    let wrong = model.rewind(9).unwrap_err();
+    assert!(wrong.status != 0 && model.length().unwrap() == 2, "{wrong}");
+    let mut other = Model::new(&found::FUNCTIONS, 1).unwrap();
+    let none = "it is no session: compile it with --session";
+    assert_eq!(said(other.rewind(0)), none);
+    assert_eq!(said(other.length().map(|_| ())), none);
+}
+
+/// A run allocates what the data want, and more for a larger one.
+fn grown() {
+    let mut model = Model::new(&grown::FUNCTIONS, 1).unwrap();
+    let of = |model: &mut Model, top: i64| {
+        model.run_alloc(&[[top][..].into(), [2i64][..].into()])
+    };
+    let small = of(&mut model, 3).unwrap();
+    let large = of(&mut model, 2000).unwrap();
+    drop(of(&mut model, 70).unwrap());
+    assert_eq!(small.tensors()[1].shape, [3]);
+    assert_eq!(small.data::<i64>(1).unwrap(), [0, 2, 8]);
+    let doubled: Vec<i64> = (0..2000).map(|i| 2 * i * i).collect();
+    assert_eq!(large.data::<i64>(1).unwrap(), doubled);
+    assert_eq!(large.data::<i64>(2).unwrap(), [2000]);
+    assert_eq!(said(large.data::<f32>(1).map(|_| ())), "doubled is i64, not f32");
+    assert_eq!(said(large.data::<i64>(4).map(|_| ())), "there is no output 4");
+    let late = model.run(&[], &mut []);
+    assert_eq!(said(late), "its sizes have no bound: call run_alloc");
+    let other = Model::new(&found::FUNCTIONS, 1).unwrap().run_alloc(&[]).map(|_| ());
+    let bound = "its sizes have a bound: call run with memory for the outputs";
+    assert_eq!(said(other), bound);
+    drop(model);
+    assert_eq!(small.data::<i64>(3).unwrap(), [4]);
+}
+
 fn main() {
     refused(&mut Model::new(&sums::FUNCTIONS, 2).unwrap());
     let many = Model::new(&sums::FUNCTIONS, 1025).map(|_| ());
@@ -103,5 +153,7 @@ fn main() {
     threads();
     counted();
     limited();
+    kept();
+    grown();
     println!("all is right");
 }
