@@ -13,6 +13,7 @@ from nanoloom.binary.assemble import Compiled
 from nanoloom.binary.header import c_name, describe
 from nanoloom.binary.link import RUNTIME, Source
 from nanoloom.binary.object_symbols import wanted
+from nanoloom.binary.program_source import PROGRAM_SOURCES
 from nanoloom.binary.relocatable import Part
 from nanoloom.binary.table import ProgramTable
 from nanoloom.cache import Cache
@@ -20,7 +21,7 @@ from nanoloom.errors import Unsupported
 from nanoloom.interface.data_dependent_outputs import require_static
 from nanoloom.target.facts import Target
 
-SOURCES = ("bare", "program", "control", "clock", "conversions")
+SOURCES = ("bare", *PROGRAM_SOURCES, "conversions")
 # What every C compiler asks of a machine without a C library, too.
 # .TOC. is no function: linkers define it, on PowerPC.
 PROVIDED = frozenset({"memcpy", "memmove", "memset", "memcmp", ".TOC."})

@@ -18,7 +18,7 @@ from nanoloom.binary.link import (
     compile_c,
 )
 from nanoloom.binary.output_files import refusing, replaced
-from nanoloom.binary.program_source import PARAMETER_SYMBOL
+from nanoloom.binary.program_source import PARAMETER_SYMBOL, PROGRAM_SOURCES
 from nanoloom.binary.toolchain import Run
 from nanoloom.cache import Cache
 from nanoloom.interface.vocabulary import NO_STRINGS, Strings
@@ -42,11 +42,9 @@ SOURCES = (
     "times",
     "given_sizes",
     "sizes",
-    "program",
+    *PROGRAM_SOURCES,
     "threads",
     "pool",
-    "control",
-    "clock",
     "arena",
     "cpus",
     "conversions",

@@ -137,9 +137,9 @@ _TAKEN = """
     arena arguments beside bf16 bind buffer call check contradiction control counted
     default element failed feature fit floating floor given growth half identity
     kept kernel level levels library made member memory move nanoseconds now number
-    outside parallel parameter path pool program range refusal refuse repeat request
-    resolve results room rows run sizes slice slices space status step stopped task
-    tensor term ticks times tried way words workspace
+    outside owner parallel parameter path pool program range refusal refuse repeat
+    request resolve results room rows run scratch sizes slice slices space status step
+    stopped task tensor term ticks times tried way words workspace
 """
 
 

@@ -9,6 +9,8 @@ from nanoloom.binary.sizes_source import NO_SIZES, sizes_c
 from nanoloom.binary.table import Buffer, Check, ProgramTable, Step
 from nanoloom.interface.tensor import NONE, Tensor
 
+# Of nanoloom/runtime, without .c: what runs a program, in one thread or on a pool.
+PROGRAM_SOURCES = ("program", "kernel_call", "checks", "control", "clock")
 PARAMETER_SYMBOL = "nanoloom_parameter_block"
 
 

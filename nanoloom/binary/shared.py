@@ -18,7 +18,7 @@ from nanoloom.binary.link import (
     write_library,
 )
 from nanoloom.binary.output_files import refusing, replaced
-from nanoloom.binary.program_source import PARAMETER_SYMBOL, program_c
+from nanoloom.binary.program_source import PARAMETER_SYMBOL, PROGRAM_SOURCES, program_c
 from nanoloom.binary.table import ProgramTable
 from nanoloom.cache import Cache
 from nanoloom.errors import Error
@@ -28,9 +28,7 @@ LOADER_EXPORT = "nanoloom_library"
 NICE = 15  # of compilers that nobody waits for yet
 REFUSAL_EXPORT = "nanoloom_refusal"  # of a library with several levels
 RUNTIME_SOURCES = (
-    "program",
-    "control",
-    "clock",
+    *PROGRAM_SOURCES,
     "sizes",
     "arrays",
     "rows",

@@ -13,6 +13,7 @@ import numpy as np
 
 from nanoloom.binary.link import Source, compile_c, link_shared
 from nanoloom.binary.objects import emit
+from nanoloom.binary.program_source import PROGRAM_SOURCES
 from nanoloom.binary.shared import (
     RUNTIME_SOURCES,
     runtime_objects,
@@ -141,7 +142,7 @@ def c_library(
     source = Source(file.stem, file.read_text("utf-8"))
     made = compile_c([source], triple=TRIPLE, cache=cache)
     objects = zip(RUNTIME_SOURCES, runtime_objects(TRIPLE, cache), strict=True)
-    wanted = ("program", "control", "clock", "threads", "pool", "arena", "cpus")
+    wanted = (*PROGRAM_SOURCES, "threads", "pool", "arena", "cpus")
     runtime = [code for name, code in objects if name in wanted]
     output = folder / f"{file.stem}.so"
     link_shared([*made, *runtime], output, exports=exports, cache=cache)
