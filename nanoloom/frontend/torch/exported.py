@@ -16,6 +16,7 @@ import torch
 from torch import fx
 from torch.export import ExportedProgram
 from torch.export.graph_signature import (
+    ExportGraphSignature,
     InputKind,
     OutputKind,
 )
@@ -27,6 +28,7 @@ from nanoloom.frontend.torch.graph import GraphImporter
 from nanoloom.frontend.torch.memory_order import Order, inverse, memory_order
 from nanoloom.frontend.torch.pair import Pair
 from nanoloom.frontend.torch.sizes import Sizes
+from nanoloom.frontend.torch.unseen_changes import without_unseen
 from nanoloom.frontend.torch.writer import INT64, IR_VERSION, Writer
 
 Place = tuple[str, Any]
@@ -175,21 +177,28 @@ def storage_key(tensor: torch.Tensor) -> tuple[object, ...]:
     return start, tuple(tensor.shape), tensor.stride(), tensor.dtype
 
 
-def functional(exported: ExportedProgram) -> ExportedProgram:
-    """The program without changes in place and without graphs inside: they come out."""
+def functional(exported: ExportedProgram) -> tuple[ExportedProgram, fx.Graph]:
+    """The program without changes in place and without graphs inside: they come out.
+
+    And its graph, which may be another one than its own.
+    """
     graph = exported.graph
-    if any(is_mutation(n) or n.op == "get_attr" for n in graph.nodes):
-        return exported.run_decompositions({})
-    return exported
+    if not any(is_mutation(n) or n.op == "get_attr" for n in graph.nodes):
+        return exported, graph
+    is_plain = not any(n.op == "get_attr" for n in graph.nodes)
+    if is_plain and (made := without_unseen(graph)) is not None:
+        return exported, made
+    exported = exported.run_decompositions({})
+    return exported, exported.graph
 
 
 def import_exported(
     exported: ExportedProgram, names: Mapping[str, str] | None = None
 ) -> Imported:
     """Raises Unsupported, in one sentence with the operator and its place."""
-    exported = functional(exported)
+    exported, graph = functional(exported)
     importer = Importer("module", names)
-    signature, graph = exported.graph_signature, exported.graph
+    signature = exported.graph_signature
     changed = {s.target for s in signature.output_specs if s.kind in CHANGES}
     specs = {s.arg.name: s for s in signature.input_specs if hasattr(s.arg, "name")}
     user = [s for s in signature.input_specs if s.kind == InputKind.USER_INPUT]
@@ -216,7 +225,7 @@ def import_exported(
         node for node, place, _ in given if place in changed or node.name in changed
     }
     importer.nodes.run(graph.nodes, partial(attribute, importer, exported.graph_module))
-    outputs(importer, exported, numbers)
+    outputs(importer, graph, signature, numbers)
     return importer.imported
 
 
@@ -250,12 +259,15 @@ def attribute(importer: Importer, owner: fx.GraphModule, node: fx.Node) -> Any:
 
 
 def outputs(
-    importer: Importer, exported: ExportedProgram, numbers: Mapping[str, int]
+    importer: Importer,
+    graph: fx.Graph,
+    signature: ExportGraphSignature,
+    numbers: Mapping[str, int],
 ) -> None:
     """First what is changed in place, then results, in the module's order."""
-    (made,) = (n for n in exported.graph.nodes if n.op == "output")
+    (made,) = (n for n in graph.nodes if n.op == "output")
     imported = importer.imported
-    specs = exported.graph_signature.output_specs
+    specs = signature.output_specs
     become: dict[Any, int | str] = {}  # what an argument has become is the argument
     for node, spec in zip(made.args[0], specs, strict=True):
         if spec.kind in CHANGES:
