@@ -172,26 +172,32 @@ def only_user(value: ir.Value) -> Op | None:
 
 def insertion_user(value: ir.Value) -> Op | None:
     """The insertion that says where a value lies, None if there is none."""
-    users = (use.owner.opview for use in uses_of(value))
-    return next(filter(is_insertion, users), None)
+    for use in uses_of(value):  # asked of most values: an operation's view costs more
+        user = use.owner
+        if user.name == INSERT and PART in user.attributes:
+            return user.opview
+    return None
 
 
 def uses_of(value: ir.Value) -> Iterator[ir.OpOperand]:
     """Uses of a value, of it without extents of 1, or with some axes as one."""
     for use in value.uses:
-        user = use.owner.opview
-        if user.operation.name == COLLAPSE and (drops_ones(user) or joins_axes(user)):
-            yield from uses_of(user.operation.results[0])
+        if use.owner.name == COLLAPSE and keeps_order(use.owner.opview):
+            yield from uses_of(use.owner.results[0])
         else:
             yield use
+
+
+def keeps_order(op: Op) -> bool:
+    """Whether a view has extents of 1 less, or some axes as one."""
+    return drops_ones(op) or joins_axes(op)
 
 
 def source_of(op: Op) -> ir.Value:
     """What an insertion inserts, with its extents of 1, or with its axes apart."""
     value = op.operation.operands[0]
     while not isinstance(owner := value.owner, ir.Block):
-        view = owner.opview
-        if owner.name != COLLAPSE or not (drops_ones(view) or joins_axes(view)):
+        if owner.name != COLLAPSE or not keeps_order(owner.opview):
             break
         value = owner.operands[0]
     return value
