@@ -21,12 +21,12 @@ from nanoloom.compiler import (
     require_graph,
 )
 from nanoloom.dynamic.batch_independence import batch_of, require_rows
-from nanoloom.dynamic.dynamic_refusal import NotDynamic, with_dims
+from nanoloom.dynamic.dynamic_refusal import NotDynamic, Others, with_dims
 from nanoloom.dynamic.floor_division import plain
 from nanoloom.dynamic.graph import open_values
 from nanoloom.dynamic.polynomial import Dims, Size
 from nanoloom.dynamic.sample_walk import Walks
-from nanoloom.dynamic.samples import Samples, are_of_images
+from nanoloom.dynamic.samples import Samples, are_of_images, proving
 from nanoloom.errors import Error, InternalError
 from nanoloom.graph.shared_decisions import SharedDecisions
 from nanoloom.interface.bounds import Bounds
@@ -34,6 +34,7 @@ from nanoloom.kernels.batch_loop import batched_program
 from nanoloom.kernels.dynamic_program import dynamic_program
 from nanoloom.kernels.multiversion import multiversion, pixels_of, rows_of
 from nanoloom.kernels.program import Program
+from nanoloom.kernels.sample_agreement import require_same
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.options import CompileOptions
 
@@ -94,7 +95,7 @@ def of_rows(
     except NotDynamic as other:
         said = str(other) in str(reason)  # also where it says nothing
         both = str(reason) if said else f"{reason}; {other}"
-        why = NotDynamic(both, for_images=reason.for_images)
+        why = NotDynamic(both, others=reason.others)
         raise with_dims(why, plain(model.samples[0])) from reason
 
 
@@ -117,16 +118,19 @@ def sized_for(
     """The program of sizes; two in one for few pixels, or rows, and many."""
     with report.stage("sizes"):
         found = open_values(walks, model.samples)
+    samples = proving(found.samples)
 
     def cut(alike: SharedDecisions) -> list[Program]:
-        return [
-            partition_model(model.bound(dims), options, report, found.kept, alike)
-            for dims in found.samples
-        ]
+        programs: list[Program] = []
+        for dims in samples:
+            bound = model.bound(dims)
+            programs.append(partition_model(bound, options, report, found.kept, alike))
+            require_same([programs[0], programs[-1]])  # before others are cut
+        return programs
 
     def joined(programs: Sequence[Program], words: Sequence[Size]) -> Program:
         with report.stage("sizes"):
-            return dynamic_program(programs, found.samples, words, model.bounds)
+            return dynamic_program(programs, samples, words, model.bounds)
 
     images = are_of_images(found.samples)
     alike = SharedDecisions(images, fixed=found.fixed, unfit=found.unfit)
@@ -134,7 +138,7 @@ def sized_for(
     many = joined(programs, found.limits)
     pixels = alike.for_few_pixels()
     few, count = (pixels, pixels_of) if pixels else (alike.for_small_batch(), rows_of)
-    points = count(programs, found.samples)
+    points = count(programs, samples)
     if few is None or points is None or many.sizes is None or many.checks:
         return many
     always = points.are_few(model.bounds)
@@ -154,7 +158,7 @@ def compile_sized(
     except InternalError:
         raise
     except Error as error:  # a kernel that is compiled for known sizes only
-        raise NotDynamic(str(error), for_images=True) from error
+        raise NotDynamic(str(error), others=Others.ANY) from error
 
 
 def batched(

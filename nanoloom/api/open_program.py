@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 import numpy as np
 
 from nanoloom.cache import Cache, key
-from nanoloom.dynamic.dynamic_refusal import NotDynamic, with_dims
-from nanoloom.dynamic.samples import Samples, tried_samples
+from nanoloom.dynamic.dynamic_refusal import NotDynamic, Others, with_dims
+from nanoloom.dynamic.samples import Samples, are_of_images, tried_samples
 from nanoloom.errors import (
     Error,
     InputError,
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 Made = TypeVar("Made")
 Shapes = Mapping[str, tuple[int, ...]]
 Array: TypeAlias = np.ndarray
-# In front of a reason that is remembered: of all samples, or others may be tried.
-LAST, NOT_LAST = b"=", b"+"
+# In front of a reason that is remembered: which others may be tried.
+MARKS = {b"=": Others.NONE, b"+": Others.ANY, b"*": Others.OF_IMAGES}
 NO_VALUES: Mapping[str, Array] = MappingProxyType({})
 
 
@@ -203,13 +203,17 @@ class OpenProgram:
 
         empty: dimensions that may be 0.
         """
+        others = Others.ANY
         for samples in self.samples:
+            if others is Others.OF_IMAGES and not are_of_images(samples):
+                continue
             binding = self.binding(samples, empty)
             refused = key("refused", binding.name)
             known = self.cache.get(refused)
             if known is not None:
                 self.reason = known[1:].decode() or self.reason
-                if known.startswith(LAST):
+                others = MARKS[known[:1]]
+                if not others:
                     return None
                 continue
             try:
@@ -217,14 +221,8 @@ class OpenProgram:
             except Unbounded:
                 raise  # who has room makes another program
             except (NotDynamic, InputError, ModelError, Unsupported) as reason:
-                is_known = isinstance(reason, NotDynamic)
-                # Numbers of samples are too large for a model: that is no reason.
-                said = str(reason) if is_known else self.reason or str(reason)
-                self.reason = said or self.reason
-                last = is_known and not reason.for_images
-                word = LAST if last else NOT_LAST
-                self.cache.put(refused, word + self.reason.encode())
-                if last:
+                others = self._refused(refused, reason)
+                if not others:
                     return None
                 continue
             except Exception as bug:  # whatever it is: variants may do
@@ -238,6 +236,17 @@ class OpenProgram:
             return found
         self.reason = self.reason or self.not_told_apart()
         return None
+
+    def _refused(self, name: str, reason: Exception) -> Others:
+        """Note why samples do not do, also by this name; which others may."""
+        is_known = isinstance(reason, NotDynamic)
+        # Numbers of samples are too large for a model: that is no reason.
+        said = str(reason) if is_known else self.reason or str(reason)
+        self.reason = said or self.reason
+        others = reason.others if is_known else Others.ANY
+        mark = next(mark for mark, each in MARKS.items() if each is others)
+        self.cache.put(name, mark + self.reason.encode())
+        return others
 
     def binding(self, samples: Samples, empty: Set[str]) -> OpenBinding:
         free = Bounds(or_none=not empty)

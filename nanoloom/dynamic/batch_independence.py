@@ -56,10 +56,10 @@ def require_rows(walks: Walks, batch: str, outputs: Sequence[str | None]) -> Non
 
     batch: the dimension that has a number for each of BATCHES.  outputs: of the model.
     """
-    rows = Rows(BATCHES)
-    walked = walks.through([{batch: n} for n in BATCHES])
-    for name in walked[0].counted:
+    rows, samples = Rows(BATCHES), [{batch: n} for n in BATCHES]
+    for name in walks.through(samples[:1])[0].counted:  # before the others are walked
         raise NotDynamic(f"{name}: a shape depends on the data")
+    walked = walks.through(samples)
     for visits in zip(*[walk.visits for walk in walked], strict=True):
         try:
             rows.node(visits)

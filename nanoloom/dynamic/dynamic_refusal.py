@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from enum import IntEnum
 
 from nanoloom.dynamic.floor_division import dim_of
+
+
+class Others(IntEnum):
+    """Which other samples may do, where some do not (dynamic/samples.py)."""
+
+    NONE = 0
+    ANY = 1
+    OF_IMAGES = 2  # that tell floors of dimensions apart
 
 
 class NotDynamic(Exception):
     """Samples of a model differ otherwise than in sizes; says in what.
 
-    for_images: other samples may not (dynamic/samples.py).  computed: a constant that
-    would do if the program computed it, by name.
+    others: samples that may not.  computed: a constant that would do if the program
+    computed it, by name.
     """
 
     def __init__(
-        self, reason: str, *, for_images: bool = False, computed: str = ""
+        self, reason: str, *, others: Others = Others.NONE, computed: str = ""
     ) -> None:
         super().__init__(reason)
-        self.for_images, self.computed = for_images, computed
+        self.others, self.computed = others, computed
 
 
 def no_size(what: str, names: Iterable[str]) -> NotDynamic:
@@ -35,7 +44,7 @@ def with_dims(reason: NotDynamic, dims: Iterable[str]) -> NotDynamic:
         verb, words = ("are", "them numbers") if names[1:] else ("is", "it a number")
         how = " ".join(f"--dim {name}=N" for name in names)
         text = f"{text}, and {listed(names)} {verb} open; give {words} ({how})"
-    return NotDynamic(text, for_images=reason.for_images, computed=reason.computed)
+    return NotDynamic(text, others=reason.others, computed=reason.computed)
 
 
 def listed(names: Sequence[str]) -> str:

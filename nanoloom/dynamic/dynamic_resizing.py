@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 import onnx_ir as ir
 
-from nanoloom.dynamic.dynamic_refusal import NotDynamic
+from nanoloom.dynamic.dynamic_refusal import NotDynamic, Others
 from nanoloom.dynamic.fit_floors import Samples, divided
 from nanoloom.dynamic.polynomial import found
 from nanoloom.dynamic.sample_walk import NodeSample, Visit
@@ -73,7 +73,7 @@ def stretched(
 
 def require_images(samples: Samples) -> None:
     if not are_of_images(samples):
-        raise NotDynamic("a scale that is no whole number", for_images=True)
+        raise NotDynamic("a scale that is no whole number", others=Others.OF_IMAGES)
 
 
 def is_steady(visits: Sequence[Visit]) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 
-from nanoloom.dynamic.dynamic_refusal import NotDynamic
+from nanoloom.dynamic.dynamic_refusal import NotDynamic, Others
 from nanoloom.dynamic.fit_floors import Samples, divided
 from nanoloom.dynamic.sample_walk import Visit
 from nanoloom.dynamic.samples import are_of_images
@@ -73,7 +73,7 @@ def require_floor(numbers: Numbers, step: int, samples: Samples) -> None:
     """Samples get a floor for what is some steps apart."""
     if step > 1:
         if not are_of_images(samples):
-            raise NotDynamic("steps along a size", for_images=True)
+            raise NotDynamic("steps along a size", others=Others.OF_IMAGES)
         divided(numbers, step, samples)
 
 

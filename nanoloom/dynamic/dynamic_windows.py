@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from nanoloom.dynamic.dynamic_refusal import NotDynamic
+from nanoloom.dynamic.dynamic_refusal import NotDynamic, Others
 from nanoloom.dynamic.dynamic_resizing import resized, shapes, text
 from nanoloom.dynamic.fit_floors import Samples, divided
 from nanoloom.dynamic.polynomial import Size, found
@@ -48,7 +48,7 @@ class Windows:
             whole = [divmod(n, self.stride)[1] == 0 for n in extent]
             if self.stride > 1 and not all(whole):
                 raise NotDynamic(
-                    "pads that depend on what is left over", for_images=True
+                    "pads that depend on what is left over", others=Others.ANY
                 )
             return divided(extent, self.stride, samples)
         if self.up and self.high + self.stride > self.span:

@@ -21,7 +21,7 @@ from math import prod
 import numpy as np
 
 from nanoloom.dynamic import operators, size_predicates
-from nanoloom.dynamic.dynamic_refusal import NotDynamic, no_size, with_dims
+from nanoloom.dynamic.dynamic_refusal import NotDynamic, Others, no_size, with_dims
 from nanoloom.dynamic.dynamic_resizing import extents, is_steady
 from nanoloom.dynamic.dynamic_windows import ONLY_MOVED, WINDOWS, are_steady
 from nanoloom.dynamic.fit_floors import Samples, distinguished, is_part
@@ -67,8 +67,8 @@ def open_values(walks: Walks, samples: Sequence[Dims]) -> Open:
         except (NotDynamic, Error) as error:
             if not reason:
                 raise
-            for_images = isinstance(error, NotDynamic) and error.for_images
-            raise NotDynamic(reason, for_images=for_images) from error
+            others = error.others if isinstance(error, NotDynamic) else Others.NONE
+            raise NotDynamic(reason, others=others) from error
         told, reason = distinguished(walk.samples), walk.reason or reason
         settled = not walk.again or frozenset(walk.kept) == kept
         if told == tuple(walk.samples) and settled:
@@ -76,7 +76,7 @@ def open_values(walks: Walks, samples: Sequence[Dims]) -> Open:
         kept = frozenset(walk.kept) if walk.again else kept
         samples = [{name: sample[name] for name in given} for sample in told]
     else:
-        raise NotDynamic("samples do not tell its sizes apart", for_images=True)
+        raise NotDynamic("samples do not tell its sizes apart", others=Others.ANY)
     limits = (*limits_of_parts(walk.samples), *walk.limits)
     fixed = frozenset(name for name, is_fixed in walk.fixed.items() if is_fixed)
     unfit = frozenset(walks.unfit)
@@ -246,7 +246,7 @@ class Comparing:
         for row in zip(*ways, strict=False):
             if len(set(row)) > 1:
                 raise NotDynamic(
-                    f"{row[0][0]}: a size decides which bound holds", for_images=True
+                    f"{row[0][0]}: a size decides which bound holds", others=Others.ANY
                 )
         rows = [x.differences for x in each]
         if any(len({*map(len, pairs)}) > 1 for pairs in (ways, rows)):
@@ -287,8 +287,8 @@ class Comparing:
         floors = first.operator not in ONLY_MOVED and not are_steady(visits)
         if floors and not are_of_images(self.samples):
             reason = f"{first.name} is compiled for known sizes only"
-            raise NotDynamic(reason, for_images=True)
+            raise NotDynamic(reason, others=Others.OF_IMAGES)
         try:
             return rule(visits, self.samples)
         except NotDynamic as reason:
-            raise NotDynamic(f"{first.name}: {reason}", for_images=True) from None
+            raise NotDynamic(f"{first.name}: {reason}", others=Others.ANY) from None

@@ -51,7 +51,7 @@ def limits(visits: Sequence[Visit], kept: Set[str], samples: Samples) -> Limits:
     except NotDynamic as reason:
         where = f"{first.name}: {reason}"
         raise NotDynamic(
-            where, for_images=reason.for_images, computed=reason.computed
+            where, others=reason.others, computed=reason.computed
         ) from None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
-from nanoloom.dynamic.dynamic_refusal import NotDynamic
+from nanoloom.dynamic.dynamic_refusal import NotDynamic, Others
 from nanoloom.dynamic.samples import are_of_steps
 
 RECURRENT = ("GRU", "LSTM", "RNN", "Scan")
@@ -19,4 +19,4 @@ def require_steps(graph: ir.Graph, samples: Sequence[Mapping[str, int]]) -> None
     """
     found = any(node.op_type in RECURRENT for node in graph)
     if are_of_steps(samples) and not found:
-        raise NotDynamic("", for_images=True)
+        raise NotDynamic("", others=Others.ANY)

@@ -110,6 +110,15 @@ def tried_samples(
     return tuple(samples for samples in tried if samples)
 
 
+def proving(samples: Samples) -> Samples:
+    """Those that are enough to find sizes and prove them.
+
+    Of a dimension of which no floors are taken, COUNT, also where images were looked
+    at: each one more is the whole model once more.
+    """
+    return samples[:COUNT] if len(samples[0]) == 1 else samples
+
+
 def multiple_of(samples: Sequence[Mapping[str, int]]) -> int:
     """What heights and widths are multiples of."""
     return MULTIPLE if samples and floors_of(samples[0]) else 1

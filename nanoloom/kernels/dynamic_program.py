@@ -182,9 +182,7 @@ class Joining:
             places = zip(*[call.arguments for call in calls], strict=True)
             arguments = [self.place(each) for each in places]
         except NotDynamic as reason:
-            raise NotDynamic(
-                f"{where}: {reason}", for_images=reason.for_images
-            ) from None
+            raise NotDynamic(f"{where}: {reason}", others=reason.others) from None
         if sizes:
             results = len(list_of_results(kernel))
             word = Place(Storage.SIZES, self.first_word(sizes))

@@ -119,4 +119,4 @@ def test_samples_of_recurrences(shape: tuple[str | int, ...]) -> None:
     with pytest.raises(NotDynamic) as refusal:
         require_steps(graph, first)
     assert not str(refusal.value)  # other samples have the model's own reasons
-    assert refusal.value.for_images
+    assert refusal.value.others
