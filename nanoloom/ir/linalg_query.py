@@ -136,14 +136,6 @@ def bordered(op: Op) -> tuple[ir.Value, ir.AffineMap, str]:
     _, found, number = (value.owner for value in choice.operands)
     assert not isinstance(found, ir.Block)
     source = found.operands[0]
-    part = source.owner
-    if not isinstance(part, ir.Block) and part.name == "tensor.extract_slice":
-        whole = part.operands[0]
-        if (
-            ir.RankedTensorType(whole.type).rank
-            == ir.RankedTensorType(source.type).rank
-        ):
-            source = whole
     if isinstance(number, ir.Block):
         return source, bordered_by(op), ""
     written = number.attributes["value"].value  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes

@@ -138,9 +138,10 @@ class Reader:
         made = replace(made, reads=tuple(read.moved(begin) for read, begin in reads))
         if is_pad(op):
             source, places, number = bordered(op)
+            source, begin = in_whole(source)
             kind = str(ir.RankedTensorType(source.type).element_type)
             at = indices(places, made.names)
-            inside = Access(self.buffer(source), at, kind)
+            inside = Access(self.buffer(source), at, kind).moved(begin)
             made = replace(
                 made,
                 reads=(),
@@ -157,6 +158,18 @@ def source_of(value: ir.Value) -> ir.Value:
     if isinstance(owner, ir.Block) or not is_read_in_place(owner.opview):
         return value
     return owner.operands[0]
+
+
+def in_whole(value: ir.Value) -> tuple[ir.Value, tuple[int, ...]]:
+    """What a slice that keeps all axes is of, and where in that it begins."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.name != "tensor.extract_slice":
+        return value, ()
+    whole = owner.operands[0]
+    ranks = {ir.RankedTensorType(x.type).rank for x in (whole, value)}
+    if len(ranks) > 1:
+        return value, ()
+    return whole, tuple(owner.attributes["static_offsets"])  # type: ignore[arg-type]
 
 
 def begin_of(value: ir.Value) -> tuple[int, ...]:
