@@ -7,7 +7,9 @@ batch run once for each row (kernels/batch_loop.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import onnx_ir
 
 from nanoloom.binary.assemble import Compiled, assemble
 from nanoloom.binary.kernel import CompiledKernel
@@ -25,7 +27,7 @@ from nanoloom.dynamic.dynamic_refusal import NotDynamic, Others, with_dims
 from nanoloom.dynamic.floor_division import plain
 from nanoloom.dynamic.graph import open_values
 from nanoloom.dynamic.polynomial import Dims, Size
-from nanoloom.dynamic.sample_walk import Walks
+from nanoloom.dynamic.sample_walk import Walked, Walks, forget_others
 from nanoloom.dynamic.samples import Samples, are_of_images, proving
 from nanoloom.errors import Error, InternalError
 from nanoloom.graph.shared_decisions import SharedDecisions
@@ -44,12 +46,22 @@ class OpenModel:
     """How to bind it to numbers; samples of them stand for the others.
 
     bounds: of the dimensions by name.  inputs: their shapes as the model declares them.
+    walked: what is known of it, of samples that did not do.
     """
 
     bound: Callable[[Dims], Model]
     samples: Samples
     bounds: Mapping[str, Bounds]
     inputs: Sequence[Sequence[int | str]]
+    walked: Walked = field(default_factory=dict)
+
+    def walks(self) -> Walks:
+        forget_others(self.walked, self.samples)
+
+        def bound(dims: Dims) -> onnx_ir.Model:
+            return require_graph(self.bound(dims))
+
+        return Walks(bound, OPERATORS.keys(), self.walked)
 
 
 def compile_open(
@@ -59,7 +71,7 @@ def compile_open(
 
     Raises Differs where there is no such program, Error as compile_model does.
     """
-    walks = Walks(lambda dims: require_graph(model.bound(dims)), OPERATORS.keys())
+    walks = model.walks()
     try:
         program = sized(model, walks, options, report)
         kernels = compile_sized(program, options, cache, report)
@@ -75,7 +87,7 @@ def cut_open(model: OpenModel, options: CompileOptions, report: Report) -> Progr
 
     Raises Differs where there is none, Error as compile_model does.
     """
-    walks = Walks(lambda dims: require_graph(model.bound(dims)), OPERATORS.keys())
+    walks = model.walks()
     try:
         return sized(model, walks, options, report)
     except NotDynamic as reason:

@@ -37,6 +37,7 @@ from nanoloom.report import Report
 
 if TYPE_CHECKING:
     from nanoloom.binary.assemble import Compiled
+    from nanoloom.dynamic.sample_walk import Walked
     from nanoloom.runtime.variant import Variant
 
 Made = TypeVar("Made")
@@ -204,10 +205,11 @@ class OpenProgram:
         empty: dimensions that may be 0.
         """
         others = Others.ANY
+        walked: Walked = {}
         for samples in self.samples:
             if others is Others.OF_IMAGES and not are_of_images(samples):
                 continue
-            binding = self.binding(samples, empty)
+            binding = self.binding(samples, empty, walked)
             refused = key("refused", binding.name)
             known = self.cache.get(refused)
             if known is not None:
@@ -248,7 +250,7 @@ class OpenProgram:
         self.cache.put(name, mark + self.reason.encode())
         return others
 
-    def binding(self, samples: Samples, empty: Set[str]) -> OpenBinding:
+    def binding(self, samples: Samples, empty: Set[str], walked: Walked) -> OpenBinding:
         free = Bounds(or_none=not empty)
         given = {name: self.bounds.get(name, free) for name in self.names}
         bounds = {
@@ -266,6 +268,7 @@ class OpenProgram:
             self.shapes,
             bounds,
             [[self.known.get(str(d), d) for d in x.shape] for x in self.inputs],
+            walked,
         )
 
     def shapes(self, dims: Mapping[str, int]) -> Shapes:

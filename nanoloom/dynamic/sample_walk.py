@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence, Set
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 import onnx_ir as ir
@@ -88,17 +89,37 @@ class Walk:
     decided: Decisions
 
 
+# By the sample first; with the branches that were found not to run until then.
+Walked: TypeAlias = dict[tuple[Hashable, ...], tuple[Walk, Set[str]]]
+
+
+def forget_others(walked: Walked, samples: Sequence[Dims]) -> None:
+    """Of the walks keep those through samples: each holds a model."""
+    kept = [of_sample(sample) for sample in samples]
+    for known in [known for known in walked if known[0] not in kept]:
+        del walked[known]
+
+
+def of_sample(sample: Dims) -> Hashable:
+    return tuple(sorted(sample.items()))
+
+
 class Walks:
     """The walks through a model that is bound to samples of its dimensions.
 
     bound: gives the model with numbers for them, which is used up.  direct: operators
-    with a lowering of their own.
+    with a lowering of their own.  walked: what is known of earlier ones, which grows.
     """
 
-    def __init__(self, bound: Callable[[Dims], ir.Model], direct: Set[str]) -> None:
+    def __init__(
+        self,
+        bound: Callable[[Dims], ir.Model],
+        direct: Set[str],
+        walked: Walked | None = None,
+    ) -> None:
         self.bound, self.direct = bound, direct
         self.unfit = set[str]()  # branches that do not run for one of the samples
-        self._walked: dict[Hashable, Walk] = {}
+        self._walked = {} if walked is None else walked
 
     def through(
         self, samples: Sequence[Dims], kept: Set[str] = frozenset()
@@ -122,13 +143,16 @@ class Walks:
     def _walk(self, sample: Dims, kept: Set[str], ways: Sequence[Way] | None) -> Walk:
         taken = None if ways is None else tuple(ways)
         unfit = frozenset(self.unfit)
-        known = tuple(sorted(sample.items())), frozenset(kept), taken, unfit
+        known = of_sample(sample), frozenset(kept), taken, unfit
         if known not in self._walked:
             model = self.bound(sample)
             root = model.graph
             decided = Decisions(is_open=True, given=taken, root=root, unfit=self.unfit)
-            self._walked[known] = walk_through(model, self.direct, kept, decided)
-        return self._walked[known]
+            walk = walk_through(model, self.direct, kept, decided)
+            self._walked[known] = walk, frozenset(self.unfit)
+        walk, unfit = self._walked[known]
+        self.unfit |= unfit
+        return walk
 
 
 def walk_through(

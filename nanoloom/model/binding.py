@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from nanoloom.binary.placed_weights import Placed
     from nanoloom.compile_open import OpenModel
     from nanoloom.compiler import Compiled, Model
+    from nanoloom.dynamic.sample_walk import Walked
 
 Array = np.ndarray
 Values = Mapping[str, Array]
@@ -168,13 +169,14 @@ class OpenBinding(Binding):
     """A model for all sizes of some dimensions; `samples` of them stand for the others.
 
     shapes: of the inputs, by the first sample; declared: as the model has them.
-    bounds: of the dimensions by name.
+    bounds: of the dimensions by name.  walked: what other samples have found out.
     """
 
     samples: Samples
     shapes_of: Callable[[Dims], Mapping[str, tuple[int, ...]]]
     bounds: Mapping[str, Bounds]
     declared: Sequence[Sequence[int | str]]
+    walked: Walked = field(default_factory=dict)
 
     def _named(self) -> str:
         samples = [dict(sorted(sample.items())) for sample in self.samples]
@@ -205,7 +207,8 @@ class OpenBinding(Binding):
             with self.report.waiting("read"):
                 return self.source.entry(self.shapes_of(dims), self.values)
 
-        return OpenModel(bound, self.samples, self.bounds, self.declared)
+        given = self.samples, self.bounds, self.declared, self.walked
+        return OpenModel(bound, *given)
 
 
 def values_of(arrays: Values, names: Iterable[str]) -> tuple[bytes, ...]:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import onnx_ir
 import pytest
 from onnx import parser
 
 from nanoloom import compile_open
 from nanoloom.cache import Cache
+from nanoloom.dynamic import sample_walk
 from nanoloom.dynamic.sample_walk import Walks
 from nanoloom.dynamic.samples import MANY, SHORT
+from nanoloom.graph.data_dependent.decisions import Decisions
 from nanoloom.inspect.dynamic_sizes import dynamic_sizes
 
 # Rows of the batch become channels: no program of one row does.
@@ -85,3 +88,46 @@ def test_other_samples_are_not_cut_behind_one_of_other_calls(
     monkeypatch.setattr(compile_open, "require_same", refuse)
     assert "they differ" in dynamic_sizes(made, {}, Cache.temporary()).why
     assert len(cuts) == 2
+
+
+def test_samples_of_images_are_walked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The three of a batch's rows are three of the four of images."""
+    made, walks = parser.parse_model(OF_IMAGES).SerializeToString(), list[object]()
+    walk = sample_walk.walk_through
+
+    def counted(*given: Any) -> object:
+        walks.append(given)
+        return walk(*given)
+
+    monkeypatch.setattr(sample_walk, "walk_through", counted)
+    assert not dynamic_sizes(made, {}, Cache.temporary()).why
+    assert len(walks) == 4
+
+
+def test_walks_of_other_samples_are_forgotten() -> None:
+    bound = parser.parse_model(OF_IMAGES)
+    model = compile_open.OpenModel(
+        lambda _: onnx_ir.serde.deserialize_model(bound), ({"n": 3},), {}, [["n"]]
+    )
+    first = model.walks().through([{"n": 3}, {"n": 5}])
+    (kept,) = model.walks().through([{"n": 3}])
+    assert kept is first[0]
+    assert len(model.walked) == 1
+
+
+def test_branches_that_do_not_run_are_known_of_earlier_walks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def walk(
+        _: object, __: object, ___: object, decided: Decisions
+    ) -> sample_walk.Walk:
+        decided.unfit.add("branch")
+        return sample_walk.Walk([], [], decided)
+
+    bound = onnx_ir.serde.deserialize_model(parser.parse_model(OF_IMAGES))
+    model = compile_open.OpenModel(lambda _: bound, ({"n": 3},), {}, [["n"]])
+    monkeypatch.setattr(sample_walk, "walk_through", walk)
+    for _ in range(2):
+        walks = model.walks()
+        walks.through([{"n": 3}])
+        assert walks.unfit == {"branch"}
