@@ -21,7 +21,7 @@ from benchmarks.zoo import pytorch
 from benchmarks.zoo.entry import Array, Entry, Exported, Run
 from benchmarks.zoo.zoo import entries
 
-THREADS = 2
+THREADS, TURNS = 2, 15
 AGAINST = "ort"
 NOISE = 0.1  # of a measured time: what the rest of the machine works beside it
 MAKERS = {"torch": pytorch.eager, "inductor": pytorch.inductor}
@@ -179,22 +179,26 @@ def timed(row: dict[str, Any], entry: Entry, scratch: Path) -> bool:
     from nanoloom.inspect.timing import interleaved
 
     program, feeds = row["_program"], row["_feeds"]
-    peers = runs_of_peers(row)
-    if not peers:
-        return True
-    ours, *theirs = interleaved([lambda: program.run(feeds), *peers.values()], 15)
-    for key, times in zip(peers, theirs, strict=True):
-        row[key] = times.median / ours.median
-    row["milliseconds"] = ours.median * 1e3
+
+    def run() -> object:
+        return program.run(feeds)
+
+    if "_peer" in row:
+        ours, theirs = interleaved([run, row["_peer"].run], TURNS)
+        row["ratio"] = theirs.median / ours.median
+        row["milliseconds"] = ours.median * 1e3
+    modules = runs_of_pytorch(row)
+    if modules:
+        ours, *theirs = pytorch.in_turns([run, *modules.values()], TURNS)
+        row |= {key: x / ours for key, x in zip(modules, theirs, strict=True)}
+        row.setdefault("milliseconds", ours * 1e3)
     return True
 
 
-def runs_of_peers(row: dict[str, Any]) -> dict[str, Run]:
-    """By the key of their ratio: ONNX Runtime, PyTorch, what Inductor compiled."""
+def runs_of_pytorch(row: dict[str, Any]) -> dict[str, Run]:
+    """By the key of their ratio: the module as it is, and compiled by Inductor."""
     found: Exported = row["_exported"]
     peers: dict[str, Run] = {}
-    if "_peer" in row:
-        peers["ratio"] = row["_peer"].run
     for name in row["_beside"] if found.module is not None else ():
         try:
             peers[f"{name} ratio"] = MAKERS[name](found, THREADS)

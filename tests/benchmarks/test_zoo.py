@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 import pytest
 
-from benchmarks.zoo import child
+from benchmarks.zoo import child, pytorch
 from benchmarks.zoo.__main__ import RESULTS, ROOT, is_whole
 from benchmarks.zoo.entry import Array, Entry, Exported, Run
 from benchmarks.zoo.page import body, write
@@ -96,6 +96,7 @@ def test_modules_are_timed_beside_pytorch(
     )
     monkeypatch.setattr(child, "entries", lambda: [made])
     monkeypatch.setattr(child, "MAKERS", {"torch": module_of, "inductor": missing})
+    monkeypatch.setattr(pytorch, "SPINNING", 0)
     child.main(made.name, False, inductor)
     row = list(rows(capsys))[-1]
     assert row["torch ratio"] > 0 and "inductor ratio" not in row
