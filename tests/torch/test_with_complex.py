@@ -38,10 +38,15 @@ class Spectra(nn.Module):
         mixed = torch.fft.fft(torch.fft.fft(x, dim=-1), dim=1).real
         window = torch.hann_window(4)
         rows = torch.stft(x.flatten(), 4, 2, window=window, return_complex=True)
+        again = torch.istft(
+            torch.stft(x.flatten(), 4, 2, window=window, return_complex=True),
+            4, 2, window=window, length=x.numel(),
+        )  # fmt: skip
         odd = torch.fft.ifft(torch.fft.fft(x[..., :5], norm="forward"), dim=1)
         return (
             back
             + mixed
+            + again.reshape(x.shape)
             + rows.abs().square().sum()
             + odd.imag.sum()
             + odd.abs()[0, 0, 0]

@@ -104,3 +104,25 @@ def test_distances(tmp_path: Path) -> None:
     y[:, 0] = x[:, 0]
     for wanted, made in zip(all_of(x, y), fast(x, y), strict=True):
         assert torch.allclose(wanted, made, atol=2e-6)
+
+
+def test_repeated_rows(tmp_path: Path) -> None:
+    torch._dynamo.reset()
+    torch.manual_seed(3)
+
+    def repeated(x: torch.Tensor, counts: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        again = torch.repeat_interleave
+        return (
+            again(x, counts, dim=0, output_size=6),
+            again(x, counts.to(torch.int32), dim=1, output_size=6),
+            again(counts, output_size=6),
+        )
+
+    options = {"cache": tmp_path, "threads": 1}
+    fast: Any = torch.compile(
+        repeated, backend=backend, options=options, fullgraph=True
+    )
+    for counts in ([1, 2, 3], [0, 6, 0], [3, 0, 3]):
+        given = torch.randn(3, 3), torch.tensor(counts)
+        for wanted, made in zip(repeated(*given), fast(*given), strict=True):
+            assert torch.equal(wanted, made)

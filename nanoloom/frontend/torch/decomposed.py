@@ -21,14 +21,24 @@ from torch._subclasses.functional_tensor import (
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
-from nanoloom.frontend.torch import bags, encoder_layer, prefixes, ranked
+from nanoloom.frontend.torch import (
+    bags,
+    encoder_layer,
+    linear_systems,
+    matrix_factors,
+    prefixes,
+    ranked,
+)
 from nanoloom.frontend.torch.call import Call, is_mutation
 
 if TYPE_CHECKING:
     from nanoloom.frontend.torch.graph import GraphImporter
 
 
-RULES = encoder_layer.RULES | ranked.RULES | prefixes.RULES | bags.RULES
+RULES = (
+    encoder_layer.RULES | ranked.RULES | prefixes.RULES | bags.RULES
+    | matrix_factors.RULES | linear_systems.RULES
+)  # fmt: skip
 
 
 @cache

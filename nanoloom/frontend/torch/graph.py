@@ -33,7 +33,7 @@ SELF = re.compile(r"^L\['\w+'\]\.?")  # in front of a path, in graphs of Dynamo
 # That a condition holds is what Dynamo's guards and export's constraints are for.
 ASSERTIONS = (
     "_assert_async", "_assert_scalar", "_assert_tensor_metadata", "sym_constrain_range",
-    "sym_constrain_range_for_size",
+    "sym_constrain_range_for_size", "_linalg_check_errors",
 )  # fmt: skip
 
 
@@ -153,6 +153,8 @@ class GraphImporter:
 def typed(call: Call, found: Any) -> Any:
     """The values of one who does not say their types, with the types torch found."""
     single = isinstance(found, ir.Value)
+    if single and not isinstance(call.out, torch.Tensor):
+        raise call.refuse("gives several values, of which onnxscript writes one")
     outs: list[Any] = [call.out] if single else list(call.out)
     made: list[Any] = [found] if single else list(found)
     for value, out in zip(made, outs, strict=False):

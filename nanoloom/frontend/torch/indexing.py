@@ -217,7 +217,7 @@ def index_copy(call: Call) -> ir.Value:
         raise call.refuse("copies to a scalar")
     x, src = call.value("self"), call.value("source", call.dtype)
     order = [axis, *(a for a in range(call.rank) if a != axis)]
-    at = w("Unsqueeze", call.value("index"), w.constant([-1]))
+    at = w("Unsqueeze", call.value("index", INT64), w.constant([-1]))
     if axis:
         x, src = (w("Transpose", each, perm=order) for each in (x, src))
     made = w("ScatterND", x, at, src)
@@ -234,7 +234,7 @@ def index_add(call: Call) -> ir.Value:
     if call["alpha"] != 1:
         src = w("Mul", src, call.of(call["alpha"], dtype))
     order = [axis, *(a for a in range(call.rank) if a != axis)]
-    at = w("Unsqueeze", call.value("index"), w.constant([-1]))
+    at = w("Unsqueeze", call.value("index", INT64), w.constant([-1]))
     if call.fake("index").dim() == 0:
         at = w.reshape(at, [1, 1])
     if axis:

@@ -77,6 +77,19 @@ def searchsorted_number(rows: torch.Tensor, x: float, **said: Any) -> torch.Tens
     return searchsorted(rows, torch.full((), x, dtype=rows.dtype), **said)
 
 
+def repeated(repeats: torch.Tensor, *, output_size: int | None = None) -> torch.Tensor:
+    """Each place as often as is said of it; the sum of that has to be known.
+
+    A run begins behind the sum of those in front of it, where one more is counted.
+    """
+    if not isinstance(output_size, int):
+        raise TypeError("the sum of what is repeated is not known")
+    ends = repeats.to(torch.int64).cumsum(0)
+    zeros = torch.zeros(output_size + 1, dtype=torch.int64)
+    begun = zeros.scatter_add(0, ends, torch.ones_like(ends))
+    return begun.cumsum(0)[:output_size].to(repeats.dtype)
+
+
 def distances(
     x: torch.Tensor, y: torch.Tensor, p: float, compute_mode: int | None
 ) -> torch.Tensor:
@@ -112,6 +125,7 @@ RULES: dict[Any, Any] = {
     aten.kthvalue.default: kth,
     aten.searchsorted.Tensor: searchsorted,
     aten.searchsorted.Scalar: searchsorted_number,
+    aten.repeat_interleave.Tensor: repeated,
     aten.hypot.default: length,
     aten._cdist_forward.default: distances,
 }
