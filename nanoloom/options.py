@@ -11,6 +11,7 @@ from nanoloom.errors import Error
 from nanoloom.target.facts import Target
 
 Precision = Literal["f32", "bf16"]
+ANY_VALUE = "any_value"  # of a model's graph: it is for all values of its inputs
 
 
 class Given(Protocol):
@@ -72,7 +73,8 @@ class CompileOptions:
     (graph/append_to_cache.py).  starts: nothing is there yet, and the inputs are not
     read.  encoder_caches: of inputs that stay as outputs of the first call made them.
     in_place: of inputs and outputs; whoever calls gives one place for both
-    (kernels/in_place.py).
+    (kernels/in_place.py).  any_value: one program for all values of inputs that decide
+    about shapes.
     """
 
     target: Target
@@ -87,6 +89,7 @@ class CompileOptions:
     starts: bool = False
     encoder_caches: tuple[tuple[str, str], ...] = ()
     in_place: tuple[tuple[str, str], ...] = ()
+    any_value: bool = False
 
     @property
     def winograd_target(self) -> Target | None:

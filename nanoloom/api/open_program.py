@@ -98,6 +98,7 @@ class OpenProgram:
             caches=options.caches,
             starts=options.starts,
             encoder_caches=options.encoder_caches,
+            any_value=options.any_value,
         )
         if options != usual:
             reason = "its kernels are scheduled for known sizes"

@@ -13,6 +13,7 @@ import numpy as np
 from nanoloom.api.calling import CallableProgram, Into
 from nanoloom.api.open_program import OpenProgram
 from nanoloom.api.rooms.open_rooms import OpenRooms
+from nanoloom.api.saved_program import to_save
 from nanoloom.api.sessions.compiled_session import CompiledSession, Once, Pairs
 from nanoloom.cache import Cache
 from nanoloom.errors import Error, public
@@ -264,7 +265,7 @@ class Program(CallableProgram, Explainable):
         made: list[tuple[output_forms.Identity, Compiled]] = []
         for target in levels or (chosen.target,):
             said = called, digest, target, chosen.precision, self._texts.of_code
-            of = self._for(target) if levels or chosen.in_place else self
+            of = self.with_options(target=target) if levels or chosen.in_place else self
             one = of._compiled(form, shapes, session)
             made.append((output_forms.Identity(*said), one))
         with self.report.waiting("link"):
@@ -274,11 +275,11 @@ class Program(CallableProgram, Explainable):
     def _loaded(self) -> tuple[Variant, ...]:
         return (*self.variants.values(), *self.open.loaded)
 
-    def _for(self, target: Target) -> Program:
-        """The same for another CPU, each output in memory of its own."""
+    def with_options(self, **changed: object) -> Program:
+        """The same with other options, each output in memory of its own."""
         return Program(
             self.source,
-            replace(self.options, target=target, in_place=()),
+            replace(self.options, in_place=(), **changed),
             threads=self.threads,
             dims=self.dims | self.bounds,
             cache=self.cache,
@@ -291,9 +292,9 @@ class Program(CallableProgram, Explainable):
         """The program as a form is written of it."""
         if session:
             return self.session(pairs=None if session is True else session).compiled()
-        return self.roomed.compiled(partial(self._bound, form, shapes), shapes)
+        return self.roomed.compiled(partial(to_save, self, form, shapes), shapes)
 
-    def _bound(self, form: Form, shapes: Given | None) -> Compiled:
+    def bound(self, form: Form, shapes: Given | None) -> Compiled:
         if shapes is None and self.open.names and form != "bare":
             return self.open.compiled("it cannot be a size at run time")
         binding = self._binding(shapes or self.static_shapes(), {})

@@ -19,7 +19,7 @@ from nanoloom.fork_lock import wait_for_compiler
 from nanoloom.garbage import seldom_collected
 from nanoloom.interface.bounds import Bounds
 from nanoloom.model.source import Source
-from nanoloom.options import CompileOptions
+from nanoloom.options import ANY_VALUE, CompileOptions
 from nanoloom.report import Report
 from nanoloom.runtime.parameters import PARAMETERS, Weights, write_listed
 from nanoloom.runtime.variant import LIBRARY, Variant
@@ -147,8 +147,14 @@ class Binding:
         from nanoloom.compiler import compile_model
 
         with report.waiting("read"):
-            model = self.source.entry(self.shapes, self.values)
+            model = self._entry(self.shapes)
         return compile_model(model, self.options, self.cache, report)
+
+    def _entry(self, shapes: Mapping[str, tuple[int, ...]]) -> Model:
+        model = self.source.entry(shapes, self.values)
+        if self.options.any_value:
+            for_any_value(model)
+        return model
 
     def _start_workers(self) -> None:
         """Before the compiler is loaded here: it takes as long there."""
@@ -205,10 +211,17 @@ class OpenBinding(Binding):
 
         def bound(dims: Dims) -> Model:
             with self.report.waiting("read"):
-                return self.source.entry(self.shapes_of(dims), self.values)
+                return self._entry(self.shapes_of(dims))
 
         given = self.samples, self.bounds, self.declared, self.walked
         return OpenModel(bound, *given)
+
+
+def for_any_value(model: Model) -> None:
+    """Let no program of a graph be for one value of its inputs alone."""
+    graph = getattr(model, "graph", None)
+    if graph is not None:  # else it is no graph, and has no branches
+        graph.meta[ANY_VALUE] = True
 
 
 def values_of(arrays: Values, names: Iterable[str]) -> tuple[bytes, ...]:

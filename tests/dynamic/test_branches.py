@@ -172,3 +172,35 @@ def test_branches_that_no_program_holds(kind: str, *, is_input: bool) -> None:
         x = np.ones((3, 4), np.float32)
         made = [program({"x": x, "c": np.array(c)})["y"].shape for c in (True, False)]
         assert made == [(3, 4), (1, 3, 4) if kind == "shape" else (6, 4)]
+
+
+SAVED = {  # branches, what follows them; both run whatever is given
+    "extents": ("p = Identity(x)", "q = Concat<axis = 0>(x, x)", "y = Neg(i)"),
+    "ranks": ("p = Relu(x)", "zero = Constant<value_ints = [0]>() "
+              "q = Unsqueeze(x, zero)", "y = ReduceSum<keepdims = 0>(i)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("size", ["3", "n"])
+@pytest.mark.parametrize("kind", SAVED)
+def test_a_file_holds_both_branches(kind: str, size: str, tmp_path: Path) -> None:
+    """An input chooses, whose values have programs of their own in Python alone."""
+    then, other, end = SAVED[kind]
+    rank = "float[m,4] y" if kind == "extents" else "float y"
+    text = f"""both (bool c, float[{size},4] x) => ({rank}) {{
+      i = If (c) <
+        then_branch = a () => (p) {{ {then} }},
+        else_branch = b () => (q) {{ {other} }}>
+      {end}
+    }}"""
+    model = onnx.parser.parse_model(HEAD + text)
+    program = nanoloom.compile(model, threads=1, cache=shared_cache())
+    path = program.save(tmp_path / "both.so")
+    random = np.random.default_rng(3)
+    with nanoloom.load(path) as loaded:
+        for rows in (3,) if size == "3" else (1, 5, 0):
+            for c in (True, False):
+                x = random.integers(-3, 4, (rows, 4)).astype(np.float32)
+                given = {"c": np.array(c), "x": x}
+                wanted = session(model).run(None, given)[0]
+                assert np.array_equal(loaded(given)["y"], wanted), (rows, c)

@@ -25,6 +25,7 @@ from nanoloom.graph.types import (
     used_by,
 )
 from nanoloom.graph.unique_names import Names
+from nanoloom.options import ANY_VALUE
 
 OF_SHAPES = ("Shape", "Size")  # what they read does not matter
 
@@ -125,9 +126,12 @@ def numbers_decide(node: ir.Node, decided: Decisions) -> bool:
     """Whether numbers of the data decide which branch is taken.
 
     Where inputs of one bool each do, there are few programs for all of their values,
-    each with one branch alone; and one for each shape where sizes do.
+    each with one branch alone, unless there is to be one; and one for each shape where
+    sizes do.
     """
     root: ir.Graph | None = decided.root
+    if root is not None and root.meta.get(ANY_VALUE):
+        return reads_data(node.inputs[0])
     names = integer_sources([node.inputs[0]])
     flags = {x.name for x in ([] if root is None else root.inputs) if is_flag(x)}
     return reads_data(node.inputs[0]) and not (names and flags.issuperset(names))
