@@ -48,6 +48,7 @@ def compile(
     precision: Precision | None = None,
     checked: bool | None = None,
     exact_conv: bool | None = None,
+    in_place: Mapping[str, str] | None = None,
     options: CompileOptions | None = None,
     cache: str | Path | Cache | None = None,
     report: Report | None = None,
@@ -65,6 +66,7 @@ def compile(
     precision: Precision | None = None,
     checked: bool | None = None,
     exact_conv: bool | None = None,
+    in_place: Mapping[str, str] | None = None,
     options: CompileOptions | None = None,
     cache: str | Path | Cache | None = None,
     report: Report | None = None,
@@ -84,18 +86,17 @@ def compile(
     open are sizes that each call brings.
     precision: "f32" (default) or "bf16", of the products of f32 operands.
     checked: False for code that clamps an index out of range and does not report it.
-    exact_conv: True for convolutions by sums of products only, not by Winograd's method
-    (the default where that is faster; docs/convolutions.md has the error bound).
-    options: all that decides about the code; the three above are among them.
-    cache: the folder where compiled code is kept; default: NANOLOOM_CACHE, or the
-    user's (docs/cache.md).
+    exact_conv: True for convolutions by sums of products only (docs/convolutions.md).
+    in_place: of inputs, outputs in their memory, if a call says so (docs/decoding.md).
+    options: all that decides about the code; the four above are among them.
+    cache: the folder of compiled code, in place of the default one (docs/cache.md).
     Raises nanoloom.Error, in one sentence, if the model cannot be compiled.
     """
     said = {"precision": precision, "checked": checked, "exact_conv": exact_conv}
+    said |= {"in_place": tuple(in_place.items()) if in_place else None}
     store = Cache.of(cache)
-    chosen = options_with(options, said, store)
-    count = thread_count(threads)
-    build = partial(built, chosen, store, count, dims or {}, report=report)
+    how = store, thread_count(threads), dims or {}
+    build = partial(built, options_with(options, said, store), *how, report=report)
     if is_module(model) or is_exported(model):
         from nanoloom.torch.compile_module import compile_module
 

@@ -21,6 +21,7 @@ from nanoloom.runtime.threads import default_threads
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Into = Mapping[str, Any]  # arrays to be written, by the names of outputs
+Pairs = Sequence[tuple[str, str]]  # names of inputs, and of outputs
 
 
 class Side(Protocol):
@@ -44,11 +45,13 @@ class Running(Protocol):
 class CallableProgram(ABC):
     """What has inputs and outputs, and runs.
 
-    inputs, outputs: name, shape and dtype of each.
+    inputs, outputs: name, shape and dtype of each.  _in_place: inputs, and outputs that
+    are computed in their memory.
     """
 
     inputs: tuple[Any, ...]
     outputs: tuple[Any, ...]
+    _in_place: Pairs = ()
 
     @abstractmethod
     def _run(self, inputs: Mapping[str, object], into: Into) -> dict[str, Array]:
@@ -114,7 +117,7 @@ class CallableProgram(ABC):
             inputs = converted(self.inputs, inputs)
         if into:
             require_numbers(self.outputs, into)
-            require_apart(inputs, into)
+            require_apart(inputs, into, self._in_place)
         with limited(limits):
             made = self._run(inputs, into) | dict(given)
         return made if outputs is None else {name: made[name] for name in outputs}
@@ -244,16 +247,20 @@ def writable(name: str, array: object) -> Array:
     return found
 
 
-def require_apart(inputs: Mapping[str, object], into: Into) -> None:
-    """That outputs share no memory with inputs, nor with each other."""
+def require_apart(inputs: Mapping[str, object], into: Into, pairs: Pairs = ()) -> None:
+    """That outputs share no memory with inputs, nor with each other.
+
+    pairs: inputs and outputs that may be one array.
+    """
     seen = [
         (f"input {n}", shared_array(x, f"input {n}") if can_share(x) else x)
         for n, x in inputs.items()
         if isinstance(x, np.ndarray) or can_share(x)
     ]
+    own = {f"input {x}": y for x, y in pairs if inputs.get(x) is into.get(y)}
     for name, array in into.items():
         for where, other in seen:
-            if np.may_share_memory(array, other):
+            if own.get(where) != name and np.may_share_memory(array, other):
                 raise InputError(
                     f"shares memory with {where}",
                     where=f"output {name}",

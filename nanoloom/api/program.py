@@ -75,7 +75,7 @@ class Program(CallableProgram, Explainable):
         cache: Cache,
         report: Report | None = None,
     ) -> None:
-        self.options = options
+        self.options, self._in_place = options, options.in_place
         self.threads, self.cache, self.report = threads, cache, report or Report()
         self._declare(source, dims)
         self.variants = BoundedCache[str, Variant](
@@ -183,8 +183,7 @@ class Program(CallableProgram, Explainable):
     ) -> tuple[Variant, tuple[str, ...]]:
         """The same for these shapes alone, and for values that decide others."""
         known = self.source.value_inputs(self.cache, shapes)
-        made = partial(self.variant_of, shapes)
-        found, names = deciding(arrays, known, made)
+        found, names = deciding(arrays, known, partial(self.variant_of, shapes))
         if len(names) > len(known):
             self.source.remember_value_inputs(self.cache, shapes, list(names))
         return found, names

@@ -11,6 +11,7 @@ import pytest
 from onnx.parser import parse_model
 from onnx.reference import ReferenceEvaluator
 
+import nanoloom
 from nanoloom.api.program import Program
 from nanoloom.cache import Cache
 from nanoloom.compiler import partition_model
@@ -198,3 +199,34 @@ def test_pairs_that_cannot_be(pairs: dict[str, str], said: str, tmp_path: Path) 
     program = program_of(cache_of(), pairs, tmp_path)
     with pytest.raises(InputError, match=said):
         partitioned(program)
+
+
+def test_a_cache_of_a_model_is_changed_where_it_is(tmp_path: Path) -> None:
+    """One array for a past and its present: nothing else of it is written."""
+    model = parse_model("""<ir_version: 10, opset_import: ["" : 20]>
+    step (float[6,4] past, int64[1,1] at, float[1,4] row)
+      => (float[6,4] present, float[6] sums) <int64[1] axis = {1}> {
+      present = ScatterND(past, at, row)
+      sums = ReduceSum<keepdims = 0>(present, axis)
+    }""")
+    pairs = {"past": "present"}
+    program = nanoloom.compile(model, in_place=pairs, threads=1, cache=tmp_path)
+    wanted = np.arange(24, dtype=np.float32).reshape(6, 4)
+    past = wanted.copy()
+    for place in (3, 0, 5):
+        row = np.full((1, 4), place + 0.5, np.float32)
+        feeds = {"past": past, "at": np.array([[place]]), "row": row}
+        before, made = past.copy(), program(feeds)
+        assert np.array_equal(past, before)  # a new array, where none is given
+        wanted[place] = row
+        assert np.array_equal(made["present"], wanted)
+        made = program.run(feeds, into={"present": past})
+        assert made["present"] is past and np.array_equal(past, wanted)
+        assert np.array_equal(made["sums"], wanted.sum(1))
+    with pytest.raises(InputError, match="shares memory with input past"):
+        program.run(feeds, into={"present": past[:]})
+    plain = nanoloom.compile(model, threads=1, cache=tmp_path)
+    with pytest.raises(InputError, match="shares memory with input past"):
+        plain.run(feeds, into={"present": past})
+    with pytest.raises(InputError, match="nope no output"):
+        nanoloom.compile(model, in_place={"past": "nope"}, threads=1, cache=tmp_path)
