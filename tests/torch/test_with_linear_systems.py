@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch  # pyright: ignore[reportMissingImports] - an extra
 
 import nanoloom
@@ -82,3 +83,14 @@ def test_a_matrix_without_factors_gives_no_numbers(tmp_path: Path) -> None:
     assert info.tolist() == [2, 0] and torch.isnan(lower[0, 1, 1])
     assert not torch.isfinite(inverse[0]).all()
     assert torch.isfinite(lower[1]).all() and torch.isfinite(inverse[1]).all()
+
+
+@pytest.mark.parametrize("name", ["svd", "eigh"])
+def test_what_is_refused_says_who_does_it(name: str, tmp_path: Path) -> None:
+    class Only(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> Any:
+            return getattr(torch.linalg, name)(x)
+
+    told = rf"linalg_{name}.* is not known; torch\.compile.* leaves it to torch"
+    with pytest.raises(nanoloom.Error, match=told):
+        nanoloom.compile(Only(), (torch.eye(3),), cache=tmp_path, threads=1)

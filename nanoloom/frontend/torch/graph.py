@@ -29,6 +29,7 @@ ARITHMETIC = {
     operator.add: "Add", operator.sub: "Sub", operator.mul: "Mul",
     torch.sym_max: "Max", torch.sym_min: "Min", operator.mod: "Mod",
 }  # fmt: skip
+LEFT = 'torch.compile(module, backend="nanoloom") leaves it to torch, without fullgraph'
 SELF = re.compile(r"^L\['\w+'\]\.?")  # in front of a path, in graphs of Dynamo
 # That a condition holds is what Dynamo's guards and export's constraints are for.
 ASSERTIONS = (
@@ -94,7 +95,7 @@ class GraphImporter:
             return self._number(made)
         if isinstance(target, HigherOrderOperator):
             if (inside := control_flow.OPERATORS.get(name_of(target))) is None:
-                raise made.refuse(f"{target} is not known")
+                raise made.refuse(f"{target} is not known", LEFT)
             return inside(made, self)
         return self._by_operator(made)
 
@@ -115,7 +116,7 @@ class GraphImporter:
                 continue
             if found is not None:
                 return typed(call, found)
-        raise refusals[0] if refusals else call.refuse(f"{target} is not known")
+        raise refusals[0] if refusals else call.refuse(f"{target} is not known", LEFT)
 
     def _number(self, call: Call) -> Any:
         """A size of dimensions, or a number computed of data."""
