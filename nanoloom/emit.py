@@ -36,13 +36,6 @@ from nanoloom.workers.batch import Batch
 from nanoloom.workers.jobs import ShowKernel
 from nanoloom.workers.pool import pool
 
-MODEL_STAGES = (
-    "graph",
-    "linalg",
-    "layout",
-    "kernels",
-    "fusion",
-)  # the whole model at once
 KERNEL_STAGES = ("schedule", "vector", "llvm", "asm")  # each kernel alone
 Dump = Callable[[str, str, str], None]  # stage, name, text
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Sequence
 
 from nanoloom.errors import Error, some_of
 from nanoloom.fusion.layouts.layout import layout_named
@@ -31,10 +30,10 @@ def kernels_of(program: Program, only: str) -> list[Kernel]:
     return [program.kernels[name] for name in dict.fromkeys(c.kernel for c in calls)]
 
 
-def describe_program(program: Program, names: Sequence[str] = ()) -> str:
+def describe_program(program: Program) -> str:
     """The kernels' text one after another, then the calls: for --emit kernels."""
-    wanted = [k for k in program.kernels.values() if not names or k.name in names]
-    parts = [k.text.replace("@kernel(", f"@{k.name}(") for k in wanted]
+    kernels = program.kernels.values()
+    parts = [k.text.replace("@kernel(", f"@{k.name}(") for k in kernels]
     lines: list[str] = []
     for number, call in enumerate(program.calls):
         within = [x for x in program.repeats if number in x]

@@ -32,7 +32,6 @@ from nanoloom.runtime.shared_pool import Member
 from nanoloom.runtime.slices import Slices
 
 FEW = 4096  # bytes of an output that may begin anywhere
-Wanted = tuple[np.dtype, tuple[int, ...], str]  # of an array; the name for messages
 
 
 class Library:

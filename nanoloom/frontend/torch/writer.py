@@ -10,12 +10,10 @@ import onnx_ir as ir
 
 OPSET = 23  # the first with RMSNormalization and Attention
 IR_VERSION = 11
-Input = "ir.Value | None"
 INT64 = ir.DataType.INT64
 COMPARISONS = frozenset(
     ("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "IsNaN", "IsInf")
 )
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class Writer:

@@ -171,7 +171,3 @@ def is_maximum(op: Op) -> bool:
     first, *rest = (inner.operation for inner in body(op).operations)
     before, alone = body(op).arguments[-1], len(rest) == 1
     return alone and first.name == "arith.maximumf" and before in first.operands
-
-
-def copied(constant: ir.Operation) -> ir.Value:
-    return constant.clone().results[0]
