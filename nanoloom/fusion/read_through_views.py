@@ -6,8 +6,8 @@
     y[f, i] = collapse(t)[i, f]                ->  collapse of y[f, a, b] = t[a, b, f]
 
 A loop that goes over several axes becomes one for each.  Then a task can make what is
-read (fuse_consumer.py).  Where a step would cross from one axis to the next, all stays
-as it is.  What follows a product at the same places: follow_products.py.
+read (fuse_by_footprint.py).  Where a step would cross from one axis to the next, all
+stays as it is.  What follows a product at the same places: follow_products.py.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from nanoloom.ir.loop_nest import alone, index_of
 from nanoloom.ir.make_generic import compose, remade
 from nanoloom.ir.mlir import arith, ir, made_by, named, operations, tensor
 from nanoloom.linalg.builder.pointwise import pointwise
-from nanoloom.nest.fused_consumer import is_transpose
+from nanoloom.nest.panel_parts import is_transpose
 
 
 def read_through_views(module: ir.Module, *, rows: bool) -> None:

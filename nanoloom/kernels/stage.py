@@ -16,8 +16,7 @@ from nanoloom.fusion.fold_copies import (
 )
 from nanoloom.fusion.follow_products import follow_products
 from nanoloom.fusion.fuse import said_apart
-from nanoloom.fusion.fuse_by_footprint import fuse_by_footprint
-from nanoloom.fusion.fuse_consumer import fuse_consumers
+from nanoloom.fusion.fuse_by_footprint import Footprints
 from nanoloom.fusion.fuse_into_reader import fuse_into_readers
 from nanoloom.fusion.fuse_producer import SMALL_CACHE, fuse_producers, inline_producers
 from nanoloom.fusion.fuse_product_chain import fuse_product_chains
@@ -153,10 +152,10 @@ def joined(
     weights: the arguments that are parameters.  in_rows: whether tasks have whole rows
     of images, of sizes that are known.
     """
-    consumers = partial(fuse_consumers, weights=weights, target=target, known=in_rows)
+    footprints = Footprints(weights, target, in_rows)
     groups = fuse_product_chains(fuse_into_readers(form_groups(block)), weights)
-    groups = inline_producers(consumers(groups, permutes=False))
-    groups = fuse_by_footprint(groups, weights, target if in_rows else None)
+    groups = inline_producers(footprints.fuse(groups))
+    groups = footprints.fuse(groups, rows=True) if in_rows else groups
     masks = target is not None and reads_rows_in_part(target)
     caches = SMALL_CACHE if target is None else target.caches
     groups = guard_reads(
@@ -164,11 +163,12 @@ def joined(
     )
     if not in_rows:
         return groups
-    return consumers(fuse_producers(groups, weights, target), permutes=True)
+    groups = fuse_producers(groups, weights, target)
+    return footprints.fuse(groups, permutes=True)
 
 
 def pools_in_tiles(target: Target | None) -> bool:
-    """Whether what reads a product at other places is made with it: fuse_consumer.py.
+    """Whether what reads a product at other places is made with it, panel by panel.
 
     Not by vectors of any width, which these schedules have none of; nor of open images:
     whether tiles divide one, and a cache holds its rows, depends on its sizes.

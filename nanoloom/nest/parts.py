@@ -10,7 +10,7 @@ blocks is weighed by cost/profit.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from math import prod
 
@@ -30,8 +30,9 @@ from nanoloom.nest.task_sizes import PADDED, numbers, task_sizes
 from nanoloom.target.facts import Target
 
 
-def has_windows(stage: Statement) -> bool:
-    """Whether a stage reduces windows, whose part of a block is known by its size."""
+def is_linear(stage: Statement) -> bool:
+    """Whether a stage reduces what lies at sums of axes, each of them once: what a
+    block of it reads is known by its size."""
     if not stage.is_reduction or stage.is_contraction or len(stage.writes) != 1:
         return False
     indices = stage.reads[0].indices
@@ -40,9 +41,13 @@ def has_windows(stage: Statement) -> bool:
     linear = not any(index.other for index in indices)
     forward = all(factor > 0 for _, factor in terms) and len(names) == len({*names})
     parallel = tuple(axis.name for axis in stage.axes if not axis.is_reduction)
-    moves = any(len(index.terms) > 1 for index in indices)
     known = all(isinstance(axis.extent, int) for axis in stage.axes)
-    return linear and forward and moves and known and stage.writes[0].plain == parallel
+    return linear and forward and known and stage.writes[0].plain == parallel
+
+
+def has_windows(stage: Statement) -> bool:
+    """Whether a stage reduces windows."""
+    return is_linear(stage) and any(len(x.terms) > 1 for x in stage.reads[0].indices)
 
 
 def parts_of(nest: LoopNest) -> Iterator[LoopNest]:
@@ -85,10 +90,15 @@ def task_axes(nest: LoopNest) -> list[int]:
     return [d for d in range(shared_rows(nest)) if not cuts_panels(last.names[d])]
 
 
-def in_block(nest: LoopNest, part: LoopNest) -> LoopNest:
-    """A part of the points that a task of the last stage makes."""
+def in_block(
+    nest: LoopNest, stages: Iterable[Statement], sizes: Sizes
+) -> tuple[Statement, ...]:
+    """Stages of the points that a block of the last one reads.
+
+    sizes: of the block, along axes of the last stage; the others are whole.
+    """
     assert nest.last is not None, "asked of what has a last stage"
-    last, block = nest.last, whole(nest.last) | blocks(nest)
+    last, block = nest.last, whole(nest.last) | sizes
 
     def of_block(stage: Statement) -> Statement:
         sizes = read_inside(nest, stage, last.name, block)
@@ -98,7 +108,7 @@ def in_block(nest: LoopNest, part: LoopNest) -> LoopNest:
         )
         return replace(stage, axes=tuple(axes))
 
-    return replace(part, stages=tuple(map(of_block, part.stages)))
+    return tuple(map(of_block, stages))
 
 
 def block_sizes(nest: LoopNest) -> tuple[int, ...]:

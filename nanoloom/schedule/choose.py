@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nanoloom.nest.fused_consumer import planned_consumer
 from nanoloom.nest.nest import LoopNest
+from nanoloom.nest.panel_parts import planned_panels
 from nanoloom.nest.product_chain import chain_of
 from nanoloom.nest.statement import Statement
 from nanoloom.schedule.language import Schedule
@@ -16,8 +16,8 @@ from nanoloom.schedule.library.channels_last_windows import (
 from nanoloom.schedule.library.contraction import contraction
 from nanoloom.schedule.library.decisions import with_decisions
 from nanoloom.schedule.library.dynamic_tasks import with_ends
-from nanoloom.schedule.library.fused_consumer import in_tasks_of
-from nanoloom.schedule.library.fused_parts import fused_parts
+from nanoloom.schedule.library.fused_parts import fused_panels, fused_parts
+from nanoloom.schedule.library.fused_permutation import fused_permutation
 from nanoloom.schedule.library.fused_product_chain import product_chain
 from nanoloom.schedule.library.loop_forms import with_forms
 from nanoloom.schedule.library.outer_products import outer_products
@@ -69,9 +69,11 @@ def of_several(nest: LoopNest, last: Statement, target: Target) -> Schedule | No
     chain = chain_of(nest)
     if chain is not None:
         return product_chain(nest, chain, last, target)
-    found = planned_consumer(nest)
+    found = planned_panels(nest)
+    if found is not None and found.is_permutation:
+        return fused_permutation(found, target) or by_rows(nest, last, target)
     if found is not None:
-        return in_tasks_of(nest, found, target, chosen) or by_rows(nest, last, target)
+        return fused_panels(found, target, chosen) or by_rows(nest, last, target)
     readers = [nest.stage(fusion.consumer) for fusion in nest.plan]
     if readers and not any(reader.is_contraction for reader in readers):
         return fused_parts(nest, last, target, chosen)

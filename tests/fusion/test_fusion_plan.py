@@ -17,7 +17,7 @@ from nanoloom.nest.plan import Fusion
 from nanoloom.nest.product_chain import chain_of
 from nanoloom.schedule.choose import choose
 from nanoloom.target import by_name
-from tests.fusion.test_fuse_consumer import small
+from tests.fusion.test_fuse_panels import small
 from tests.fusion.test_fuse_producer import layer as product_behind_points
 from tests.fusion.test_fuse_product_chain import below_the_top, first, sizes_of
 from tests.kernels.test_fused_windows import ONE, RESNET, layer

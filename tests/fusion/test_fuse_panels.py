@@ -12,8 +12,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 import nanoloom
 from nanoloom.cost.profit import pays
-from nanoloom.nest.fused_consumer import FusedConsumer, fused_consumer
 from nanoloom.nest.nest import LoopNest
+from nanoloom.nest.panel_parts import PanelParts, planned_panels
 from nanoloom.nest.tasks import in_tasks
 from nanoloom.options import CompileOptions
 from nanoloom.target import by_name
@@ -117,7 +117,7 @@ def test_any_consumer(seed: int) -> None:
     assert not passes(got, np.roll(right, 1), steps, size)  # over all axes
 
 
-def consumer(cache: Cache) -> tuple[LoopNest, FusedConsumer]:
+def consumer(cache: Cache) -> tuple[LoopNest, PanelParts]:
     """A pool of overlapping windows behind a layer, joined for a small cache."""
     weights = np.ones((2, 2, 1, 35), np.float32)
     x = ((1, 40, 41), "float32")
@@ -125,7 +125,7 @@ def consumer(cache: Cache) -> tuple[LoopNest, FusedConsumer]:
     (kernel,) = program_of(
         layer(ONE, RESNET, weights), x, target=target
     ).kernels.values()
-    found = fused_consumer(kernel.nest)
+    found = planned_panels(kernel.nest)
     assert found is not None
     assert found.blocks(32, cache)[found.column] == 32
     return kernel.nest, found
