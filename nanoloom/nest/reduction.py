@@ -19,13 +19,6 @@ class Kind:
     word: str
     neutral: str
 
-    @property
-    def atomic(self) -> str:
-        """Its name as MLIR's AtomicRMWKind: arith.maxsi is maxs, arith.ori is ori."""
-        name = self.operation.removeprefix("arith.")
-        is_extreme = name.startswith(("max", "min"))
-        return name.removesuffix("i") if is_extreme else name
-
 
 KINDS = {
     kind.operation: kind

@@ -13,6 +13,7 @@ from nanoloom_papers.affine.carrier import FOR, LOAD, Carrier
 from nanoloom_papers.affine.detect import Found, reduction_map
 from nanoloom_papers.affine.location import Location, encloses, location_of, maker_of
 from nanoloom_papers.affine.naming import Naming, place_of
+from nanoloom_papers.affine.step import atomic
 
 Way = Literal["contiguous", "strided", "the same", "irregular"]
 MEANINGS = {"add": "sum", "mul": "product", "max": "maximum", "min": "minimum",
@@ -112,7 +113,7 @@ def reduction(loop: ir.Operation, found: Found, naming: Naming) -> Reduction:
     operations = tuple(name for step in steps for name in step.operations)
     parts = tuple(name for step in steps for name in step.decomposition)
     return Reduction(
-        KINDS[found.kind].atomic,
+        atomic(found.kind),
         "value" if found.carrier.location is None else "memory",
         name_of(found.carrier, naming),
         str(found.carrier.start.type),

@@ -77,7 +77,7 @@ def single(value: ir.Value, user: ir.Operation, position: int) -> Step | None:
 
 def chosen(found: Choice) -> Step:
     """The step of a comparison and what it selects."""
-    kind = KINDS[found.kind].atomic
+    kind = atomic(found.kind)
     return Step(
         found.kind,
         found.result,
@@ -88,3 +88,10 @@ def chosen(found: Choice) -> Step:
         found.companions,
         found.side,
     )
+
+
+def atomic(operation: str) -> str:
+    """A kind's name as MLIR's AtomicRMWKind: arith.maxsi is maxs, arith.ori is ori."""
+    name = operation.removeprefix("arith.")
+    is_extreme = name.startswith(("max", "min"))
+    return name.removesuffix("i") if is_extreme else name

@@ -9,6 +9,7 @@ from nanoloom.nest.reduction import KINDS
 from nanoloom_papers.affine.chain import PASSES_ABSOLUTE
 from nanoloom_papers.affine.choice import KEEPS_A_NAN
 from nanoloom_papers.affine.detect import GOES_WITH_IT
+from nanoloom_papers.affine.step import atomic
 from tests.papers.affine.loops import carrying, found, loops, only, upstream
 
 FLOATS = "addf mulf maximumf minimumf maxnumf minnumf"
@@ -23,8 +24,8 @@ def numbered_kinds() -> set[str]:
     text = "func.func @f(%m: memref<f32>, %x: f32) {{\n%0 = memref.atomic_rmw {} %x, "
     text += "%m[] : (f32, memref<f32>) -> f32\nreturn\n}}"
     names: set[str] = set()
-    for kind in KINDS.values():
-        word = kind.atomic
+    for kind in KINDS:
+        word = atomic(kind)
         numbers = text if word.endswith("f") else text.replace("f32", "i32")
         with context():
             module = ir.Module.parse(numbers.format(word))
@@ -33,7 +34,7 @@ def numbered_kinds() -> set[str]:
 
 
 def test_the_names_are_those_of_mlir() -> None:
-    assert numbered_kinds() == {kind.atomic for kind in KINDS.values()}
+    assert numbered_kinds() == set(map(atomic, KINDS))
 
 
 @pytest.mark.parametrize(("name", "kind"), OPERATIONS)
@@ -41,7 +42,7 @@ def test_the_names_are_those_of_mlir() -> None:
 def test_an_operation(name: str, kind: str, operands: str) -> None:
     text = carrying(f"%n = arith.{name} {operands} : {kind}", kind)
     reduction = only(text)
-    assert reduction.kind == KINDS[f"arith.{name}"].atomic
+    assert reduction.kind == atomic(f"arith.{name}")
     assert (reduction.form, reduction.carried, reduction.type) == ("value", "%m", kind)
     assert reduction.operations == (f"arith.{name}",)
     assert not reduction.decomposition and not reduction.obstacle
