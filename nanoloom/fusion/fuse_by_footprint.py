@@ -27,7 +27,6 @@ from nanoloom.fusion.fuse import (
     only_reader,
     product,
 )
-from nanoloom.fusion.fuse_producer import SMALL_CACHE
 from nanoloom.fusion.group import LIMIT, Group, group_of, row_shaped, users
 from nanoloom.fusion.guarded_reads import guard, readers_of
 from nanoloom.fusion.insert_in_place import is_insertion, source_of
@@ -43,7 +42,6 @@ from nanoloom.nest.parts import blocks, has_windows, reuses_panels
 from nanoloom.nest.tasks import in_tasks
 from nanoloom.target.facts import Target
 
-SMALL_PANEL = 64  # columns, for any CPU
 SHARED_BORDER = "what lies around it is read elsewhere, too"
 NO_GAIN = "blocks of its reader would take more again than they spare"
 
@@ -54,11 +52,11 @@ class Footprints:
 
     weights: the arguments that are parameters, of which panels can be packed.
     known: whether all sizes are: blocks that their number decides are of known ones
-    alone, and without a target there are none.
+    alone.
     """
 
     weights: Sequence[ir.Value]
-    target: Target | None
+    target: Target
     known: bool
 
     def fuse(
@@ -157,10 +155,8 @@ class Joined:
             return "no block of it is a block of what a product makes"
         if found.is_permutation:
             return "" if permutes else None
-        target, cache, columns = self.given.target, SMALL_CACHE, SMALL_PANEL
-        if target is not None:
-            cache = target.caches
-            columns = PANEL_VECTORS * target.lanes(bits("f32"))
+        target = self.given.target
+        columns, cache = PANEL_VECTORS * target.lanes(bits("f32")), target.caches
         sizes = found.blocks(columns, cache)
         if found.is_scattered:
             return "small windows side by side on several axes read few rows together"
@@ -168,7 +164,7 @@ class Joined:
             return "what a block of its reader reads is more than half of the cache"
         if not any(map(found.overlap, found.names)):
             return ""
-        if target is None or not self.given.known:
+        if not self.given.known:
             return "its windows overlap, and its sizes are not known"
         paid = pays(nest, in_tasks(nest, found.last, sizes), target)
         return "" if paid else NO_GAIN
@@ -176,7 +172,7 @@ class Joined:
     def loss_in_rows(self) -> str | None:
         """The same for whole rows, and for windows of what is no product."""
         nest, target = self.nest(), self.given.target
-        if target is None or not self.given.known or nest.last is None:
+        if not self.given.known or nest.last is None:
             return None
         kinds = {x.element for stage in nest.stages for x in stage.reads}
         if kinds != {"f32"} and not is_windows(self.reader.ops[0]):

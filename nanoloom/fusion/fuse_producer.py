@@ -56,9 +56,8 @@ from nanoloom.ir.mlir import ir, made_by
 from nanoloom.nest.contraction import elements, lhs_is_k_contiguous, roles
 from nanoloom.nest.lhs_producer import is_profitable
 from nanoloom.nest.statement import Statement
-from nanoloom.target.facts import Cache, Target
+from nanoloom.target.facts import Target
 
-SMALL_CACHE = Cache(32 * 1024, 256 * 1024)  # of any CPU
 MULTIPLIED = ("arith.mulf", "arith.muli")  # would make a product of a sum
 
 
@@ -78,14 +77,13 @@ def inline_producers(groups: list[Group]) -> list[Group]:
 
 
 def fuse_producers(
-    groups: list[Group], weights: Sequence[ir.Value], target: Target | None
+    groups: list[Group], weights: Sequence[ir.Value], target: Target
 ) -> list[Group]:
     """Join products with what is made for nobody else, point by point or by sums of
     rows, where it pays.
 
     weights: the arguments that are parameters, of which panels can be packed.
     """
-    cache = SMALL_CACHE if target is None else target.caches
 
     def rule(group: Group, owner: Owners) -> Front | Reason | None:
         op = product(group)
@@ -96,7 +94,7 @@ def fuse_producers(
         if left is None or front is None or not is_of_f32(front):
             return None
         shape = roles(alone(op))
-        if shape is None or not is_profitable(shape, cache):
+        if shape is None or not is_profitable(shape, target.caches):
             return Reason(left, "each block of rows would read all of the weights")
         return Front((front,))
 

@@ -19,7 +19,6 @@ from nanoloom.fusion.fuse import (
     only_reader,
     product,
 )
-from nanoloom.fusion.fuse_producer import SMALL_CACHE
 from nanoloom.fusion.group import Group, group_of
 from nanoloom.ir.linalg_query import (
     Kind,
@@ -30,21 +29,22 @@ from nanoloom.ir.linalg_query import (
 from nanoloom.ir.loop_nest import alone
 from nanoloom.ir.mlir import ir
 from nanoloom.nest.product_chain import begins, ends
+from nanoloom.target.facts import Cache
 
 
 def fuse_product_chains(
-    groups: list[Group], weights: Sequence[ir.Value]
+    groups: list[Group], weights: Sequence[ir.Value], caches: Cache
 ) -> list[Group]:
     """Join the groups of every chain, each where its last one stood.
 
-    weights: the arguments that are parameters.
+    weights: the arguments that are parameters.  caches: of a core.
     """
 
     def rule(group: Group, owner: Owners) -> Front | Reason | None:
         parts = parts_of(group, owner)
         if parts is None:
             return None
-        if any(reads_large(x, weights) for x in (parts[0], group)):
+        if any(reads_large(x, weights, caches) for x in (parts[0], group)):
             (made,) = parts[1].ops[-1].operation.results
             return Reason(made, "each block of rows would read all of a large weight")
         return Front(parts)
@@ -73,13 +73,13 @@ def has_sums(group: Group | None) -> bool:
     return group is not None and group.root is Kind.REDUCTION
 
 
-def reads_large(group: Group, weights: Sequence[ir.Value]) -> bool:
+def reads_large(group: Group, weights: Sequence[ir.Value], caches: Cache) -> bool:
     """Whether the right operand of a group's product is a large weight."""
     op = product(group)
     shape = None if op is None else begins(alone(op))
     assert op is not None and shape is not None, "asked of the products of a chain"
     value = inputs(op)[shape.right]
-    return base(value) in weights and bytes_of(value.type) > SMALL_CACHE.resident
+    return base(value) in weights and bytes_of(value.type) > caches.resident
 
 
 def source_of(between: Group, owner: Owners) -> Group | None:

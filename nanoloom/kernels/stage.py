@@ -18,7 +18,7 @@ from nanoloom.fusion.follow_products import follow_products
 from nanoloom.fusion.fuse import said_apart
 from nanoloom.fusion.fuse_by_footprint import Footprints
 from nanoloom.fusion.fuse_into_reader import fuse_into_readers
-from nanoloom.fusion.fuse_producer import SMALL_CACHE, fuse_producers, inline_producers
+from nanoloom.fusion.fuse_producer import fuse_producers, inline_producers
 from nanoloom.fusion.fuse_product_chain import fuse_product_chains
 from nanoloom.fusion.group import Group, form_groups, is_movable
 from nanoloom.fusion.guarded_reads import guard_reads
@@ -54,7 +54,7 @@ SIMPLIFY = (
 
 def partition(
     lowered: LinalgModule,
-    target: Target | None = None,
+    target: Target,
     layout: str = "auto",
     *,
     fuses_transposes: bool = True,
@@ -64,8 +64,8 @@ def partition(
 ) -> Program:
     """Cut a linalg module into kernels (the module is changed in place).
 
-    target: on which tensors get the layouts that are the fastest, or this one; without
-    a target they keep theirs.  fuses_transposes: K-contiguous right operands are
+    target: on which tensors get the layouts that are the fastest, or this one, and in
+    whose caches is what tasks share.  fuses_transposes: K-contiguous right operands are
     transposed first, by kernels of their own.  planes: of images of known sizes they
     may be apart.  alike: the samples that the module is one of.  in_place: inputs, and
     outputs in their memory; None for bodies of repetitions, which are cut before.
@@ -74,11 +74,11 @@ def partition(
     cut = partial(cut, fuses_transposes=fuses_transposes)
     bodies = {n: cut(x.body, in_place=None) for n, x in lowered.repeats.items()}
     run_pipeline(lowered.module, SIMPLIFY)
-    if target is not None:
-        wanted, planes = layout_named(layout), planes and alike is None
-        plan_layouts(lowered, target, wanted, alike, planes=planes).apply()
     known = alike is None
-    fold_copies(lowered.module, turned_for(lowered, target if known else None))
+    wanted, planes = layout_named(layout), planes and known
+    plan_layouts(lowered, target, wanted, alike, planes=planes).apply()
+    turned = turned_for(lowered, target) if known else none_stays
+    fold_copies(lowered.module, turned)
     if fuses_transposes:
         pack_right_operands(lowered.module, len(lowered.inputs))
     open_images = alike is not None and alike.images
@@ -88,12 +88,11 @@ def partition(
     follow_all(lowered.module, tiles=tiles, in_rows=in_rows)
     recompute_in_readers(lowered.module)
     run_pipeline(lowered.module, ("canonicalize", "cse"))
-    caches = SMALL_CACHE if target is None else target.caches
-    mark(lowered.module, caches, open_images=open_images)
+    mark(lowered.module, target.caches, open_images=open_images)
     block = lowered.module.body.operations[0].operation.regions[0].blocks[0]
     separate_outputs(block, lowered)
     separate_repeats(block, lowered)
-    flat = known and target is not None and target.vector.any_length
+    flat = known and target.vector.any_length
     weights = list(block.arguments)[len(lowered.inputs) :]
     groups = joined(block, weights, target, in_rows=in_rows)
     said_apart(groups)
@@ -104,13 +103,8 @@ def partition(
     return cutting.program(groups)
 
 
-def turned_for(lowered: LinalgModule, target: Target | None) -> Stays:
-    """Which products read an image that a copy turns, not one of channels first.
-
-    None without a target, or of sizes that are samples of others.
-    """
-    if target is None:
-        return none_stays
+def turned_for(lowered: LinalgModule, target: Target) -> Stays:
+    """Which products read an image that a copy turns, not one of channels first."""
     block = lowered.module.body.operations[0].operation.regions[0].blocks[0]
     weights = set(list(block.arguments)[len(lowered.inputs) :])
 
@@ -143,7 +137,7 @@ def follow_all(module: ir.Module, *, tiles: bool, in_rows: bool) -> None:
 def joined(
     block: ir.Block,
     weights: list[ir.Value],
-    target: Target | None,
+    target: Target,
     *,
     in_rows: bool,
 ) -> list[Group]:
@@ -153,27 +147,25 @@ def joined(
     of images, of sizes that are known.
     """
     footprints = Footprints(weights, target, in_rows)
-    groups = fuse_product_chains(fuse_into_readers(form_groups(block)), weights)
+    groups = fuse_into_readers(form_groups(block))
+    groups = fuse_product_chains(groups, weights, target.caches)
     groups = inline_producers(footprints.fuse(groups))
     groups = footprints.fuse(groups, rows=True) if in_rows else groups
-    masks = target is not None and reads_rows_in_part(target)
-    caches = SMALL_CACHE if target is None else target.caches
-    groups = guard_reads(
-        fuse_multiple_outputs(block, groups, caches), weights, masks=masks
-    )
+    groups = fuse_multiple_outputs(block, groups, target.caches)
+    groups = guard_reads(groups, weights, masks=reads_rows_in_part(target))
     if not in_rows:
         return groups
     groups = fuse_producers(groups, weights, target)
     return footprints.fuse(groups, permutes=True)
 
 
-def pools_in_tiles(target: Target | None) -> bool:
+def pools_in_tiles(target: Target) -> bool:
     """Whether what reads a product at other places is made with it, panel by panel.
 
     Not by vectors of any width, which these schedules have none of; nor of open images:
     whether tiles divide one, and a cache holds its rows, depends on its sizes.
     """
-    return target is None or not target.vector.scalable
+    return not target.vector.scalable
 
 
 def separate_outputs(block: ir.Block, lowered: LinalgModule) -> None:

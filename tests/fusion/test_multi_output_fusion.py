@@ -10,7 +10,6 @@ import pytest
 
 import nanoloom
 from nanoloom.fusion import multi_output_fusion as fusion
-from nanoloom.fusion.fuse_producer import SMALL_CACHE
 from nanoloom.fusion.group import form_groups
 from nanoloom.fusion.group_values import group_results
 from nanoloom.ir import mlir
@@ -28,6 +27,7 @@ from tests.kernels.random_programs import grown, inputs_of
 from tests.linalg.bounds import dtype_of, sample
 from tests.vector.checks import check
 from tests.vector.kernel_harness import (
+    ANY_CPU,
     Array,
     Make,
     backwards,
@@ -356,8 +356,8 @@ def test_a_kernel_that_is_joined_stands_in_front_of_its_readers() -> None:
     [
         (0, 5000, 1),
         (-1, 5000, 2),  # too few tasks
-        (0, SMALL_CACHE.resident // 4, 1),
-        (0, SMALL_CACHE.resident // 4 + 1, 2),  # leaves the cache
+        (0, ANY_CPU.caches.resident // 4, 1),
+        (0, ANY_CPU.caches.resident // 4 + 1, 2),  # leaves the cache
     ],
 )
 def test_rows_that_are_shared(rows: int, columns: int, count: int) -> None:
@@ -390,7 +390,7 @@ def test_groups_come_in_an_order_in_which_they_can_run(seed: int) -> None:
     with mlir.context():
         lowered = build(make, *arrays)
         block = lowered.module.body.operations[0].operation.regions[0].blocks[0]
-        groups = fusion.fuse_multiple_outputs(block, form_groups(block), SMALL_CACHE)
+        groups = fusion.fuse_multiple_outputs(block, form_groups(block), ANY_CPU.caches)
         place = {op.operation: i for i, g in enumerate(groups) for op in g.ops}
         assert len(place) == sum(len(g.ops) for g in groups)
         for op, number in [(op.opview, n) for op, n in place.items()]:

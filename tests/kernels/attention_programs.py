@@ -13,10 +13,9 @@ import numpy as np
 from nanoloom.ir import mlir
 from nanoloom.kernels.program import Program
 from nanoloom.kernels.retype.precision import to_bf16
-from nanoloom.kernels.stage import partition
 from nanoloom.linalg.reductions.softmax import normalized
 from tests.linalg.bounds import EPS, dtype_of, sample
-from tests.vector.kernel_harness import Array, Make, build, program_of
+from tests.vector.kernel_harness import Array, Make, build, cut, program_of
 
 EXP = 4  # units in the last place that exp may be away
 BF16 = dtype_of("bfloat16")
@@ -95,7 +94,7 @@ def attention_program(make: Make, *inputs: Array, bf16: bool = False) -> Program
     if not bf16:
         return program_of(make, *inputs)
     with mlir.context():
-        return partition(to_bf16(build(make, *inputs)))
+        return cut(to_bf16(build(make, *inputs)))
 
 
 def roots(program: Program) -> list[str]:

@@ -8,10 +8,9 @@ import numpy as np
 
 from nanoloom.ir import mlir
 from nanoloom.kernels.program import Program
-from nanoloom.kernels.stage import partition
 from nanoloom.notation import Buffer, Computation, axes, computation, maximum, tanh
 from nanoloom.target.host import host
-from tests.vector.kernel_harness import executable
+from tests.vector.kernel_harness import cut, executable
 
 Array = np.ndarray[Any, np.dtype[Any]]
 EPSILON = float(np.finfo(np.float32).eps)
@@ -19,7 +18,7 @@ EPSILON = float(np.finfo(np.float32).eps)
 
 def kernels(made: Computation) -> Program:
     with mlir.context():
-        return partition(made.lower())
+        return cut(made.lower())
 
 
 def run(made: Computation, **arrays: Array) -> dict[str, Array]:

@@ -13,11 +13,10 @@ from nanoloom.cache import Cache
 from nanoloom.errors import Error
 from nanoloom.ir import mlir
 from nanoloom.kernels.program import Program
-from nanoloom.kernels.stage import partition
 from nanoloom.notation.mlir_text import Text
 from nanoloom.target.host import host
 from tests.notation.programs import EPSILON, Array, normal
-from tests.vector.kernel_harness import executable
+from tests.vector.kernel_harness import cut, executable
 
 LAYER = """
 func.func @main(%x: tensor<9x17xf32>, %w: tensor<17x21xf32>) -> tensor<9x21xf32> {
@@ -40,7 +39,7 @@ func.func @main(%x: tensor<9x17xf32>, %w: tensor<17x21xf32>) -> tensor<9x21xf32>
 
 def program_of(text: str) -> Program:
     with mlir.context():
-        return partition(Text(text).lower())
+        return cut(Text(text).lower())
 
 
 def run(text: str, *inputs: Array) -> list[Any]:

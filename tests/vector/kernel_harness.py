@@ -41,6 +41,7 @@ from tests.guarded import Guarded, Side
 from tests.native_code import call, require_defined
 
 Array = np.ndarray
+ANY_CPU = by_name("x86-64-v2")  # kernels that are cut for it run on others, too
 Make = Callable[..., Any]  # (builder, tensors...) -> a tensor or several
 Order = Callable[[int], list[tuple[int, int]]]  # tasks -> ranges in order
 Shaped = Array | tuple[tuple[int, ...], str]
@@ -84,7 +85,15 @@ def build(make: Make, *inputs: Shaped) -> LinalgModule:
 def program_of(make: Make, *inputs: Shaped, target: Target | None = None) -> Program:
     """The kernels and calls of what `make` builds; target: what it is cut for."""
     with mlir.context():
-        return partition(build(make, *inputs), target)
+        return cut(build(make, *inputs), target)
+
+
+def cut(lowered: LinalgModule, target: Target | None = None) -> Program:
+    """The kernels of a module; without a target those that ANY_CPU would have, with
+    each tensor as it lies."""
+    if target is not None:
+        return partition(lowered, target)
+    return partition(lowered, ANY_CPU, "last")
 
 
 def stage_text(

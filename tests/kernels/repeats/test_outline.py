@@ -14,10 +14,10 @@ from nanoloom.graph.stage import optimize
 from nanoloom.ir import mlir
 from nanoloom.kernels.printer import describe_module, describe_program
 from nanoloom.kernels.repeats.outline import outline_repeats
-from nanoloom.kernels.stage import partition
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.stage import lower
 from tests.filecheck import check_text
+from tests.vector.kernel_harness import cut
 
 HEAD = '<ir_version: 8, opset_import: ["": 18]>\n'
 RNN = """agraph (float[5,2,3] x) => (float[5,1,2,7] y, float[1,2,7] h) {
@@ -37,7 +37,7 @@ def texts(text: str) -> tuple[str, str]:
     optimize(graph, OPERATORS.keys())
     with mlir.context():
         lowered = outline_repeats(lower(graph))
-        return describe_module(lowered), describe_program(partition(lowered))
+        return describe_module(lowered), describe_program(cut(lowered))
 
 
 def test_one_product_in_front_and_one_in_each_trip() -> None:

@@ -14,9 +14,8 @@ import nanoloom
 from nanoloom.ir import mlir
 from nanoloom.kernels.program import Program
 from nanoloom.kernels.retype.precision import to_bf16
-from nanoloom.kernels.stage import partition
 from tests.linalg.bounds import sample
-from tests.vector.kernel_harness import Array, build
+from tests.vector.kernel_harness import Array, build, cut
 
 F32 = np.dtype(np.float32)
 # Whole numbers, so that every sum is exact.
@@ -72,7 +71,7 @@ def no_product(b: Any, x: Any) -> Any:
 
 def program_of(make: Any, *inputs: Any) -> Program:
     with mlir.context():
-        return partition(to_bf16(build(make, *inputs)))
+        return cut(to_bf16(build(make, *inputs)))
 
 
 def test_a_residual_sum_reads_the_rounded_numbers() -> None:

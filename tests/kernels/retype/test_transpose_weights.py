@@ -14,12 +14,11 @@ from onnx import numpy_helper, parser
 from nanoloom.compiler import Report, partition_model
 from nanoloom.ir import mlir
 from nanoloom.kernels.retype.transpose_weights import transpose_weights
-from nanoloom.kernels.stage import partition
 from nanoloom.options import CompileOptions
 from nanoloom.target import by_name
 from tests.linalg.bounds import sample
 from tests.vector.checks import check, contracted
-from tests.vector.kernel_harness import build, executable, targets
+from tests.vector.kernel_harness import build, cut, executable, targets
 
 HEAD = '<ir_version: 10, opset_import: ["": 21]>'
 GATES = f"""{HEAD} g (float[7, 1, 20] x) => (float[7, 1, 1, 8] y)
@@ -99,9 +98,7 @@ def test_numbers(equation: str) -> None:
     right = sample(2, tuple(sizes[c] for c in other), "float32")
     for target in targets():
         with mlir.context():
-            program = partition(
-                transpose_weights(build(product(equation, right), left))
-            )
+            program = cut(transpose_weights(build(product(equation, right), left)))
         (got,) = executable(program, target)(left)
         exact, magnitude, count = contracted(equation, left, right)
         check(got, exact, count + 1, magnitude)

@@ -10,12 +10,11 @@ import pytest
 
 from nanoloom.ir import mlir
 from nanoloom.kernels.retype.widening import ROWS, widen
-from nanoloom.kernels.stage import partition
 from nanoloom.schedule.library.family import multiplies
 from nanoloom.target import by_name
 from tests.linalg.bounds import sample
 from tests.vector.checks import check, contracted
-from tests.vector.kernel_harness import build, executable, targets
+from tests.vector.kernel_harness import build, cut, executable, targets
 
 F32 = np.dtype(np.float32)
 
@@ -84,7 +83,7 @@ def test_numbers(kind: str, m: int, k: int, n: int) -> None:
     for target in targets():
         with mlir.context():
             lowered = build(product("mk,kn->mn", right), left)
-            program = partition(widen(lowered, lambda kind: False))
+            program = cut(widen(lowered, lambda kind: False))
         (got,) = executable(program, target)(left)
         exact, magnitude, count = contracted("mk,kn->mn", left, right)
         check(got, exact, count + 1, magnitude)  # products are exact, sums round

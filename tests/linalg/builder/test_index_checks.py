@@ -16,10 +16,10 @@ from nanoloom.errors import InputError, ModelError
 from nanoloom.graph.stage import optimize
 from nanoloom.ir import mlir
 from nanoloom.kernels.program import Program
-from nanoloom.kernels.stage import partition
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.stage import lower
 from tests.linalg.single import model_of
+from tests.vector.kernel_harness import cut
 
 X = np.arange(20, dtype=np.float32).reshape(4, 5)
 IMAGE = np.arange(18, dtype=np.float32).reshape(2, 1, 3, 3)
@@ -225,7 +225,7 @@ def lowered(case: Case, *, checked: bool) -> tuple[str, Program]:
     with mlir.context():
         made = lower(graph, checked=checked)
         text = str(made.module)
-        return text, partition(made)
+        return text, cut(made)
 
 
 def test_a_check_is_a_small_reduction_of_its_own() -> None:

@@ -13,7 +13,6 @@ import pytest
 from nanoloom.errors import Error
 from nanoloom.graph.stage import optimize
 from nanoloom.ir import mlir
-from nanoloom.kernels.stage import partition
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.stage import lower
 from nanoloom.target.facts import Cache
@@ -23,7 +22,13 @@ from tests.filecheck import check_text
 from tests.kernels.attention_programs import Attention, attention_program, exact
 from tests.linalg.single import model_of
 from tests.vector.assembly import count, inner_loops, touches_stack
-from tests.vector.kernel_harness import backwards, executable, program_of, stage_text
+from tests.vector.kernel_harness import (
+    backwards,
+    cut,
+    executable,
+    program_of,
+    stage_text,
+)
 from tests.vector.nanokernel.tile_products import (
     EACH,
     SIGNS,
@@ -251,7 +256,7 @@ def test_zero_points(
     graph = onnx_ir.from_proto(model)
     optimize(graph, OPERATORS.keys())
     with mlir.context():
-        program = partition(lower(graph))
+        program = cut(lower(graph))
     target = machine(variant, monkeypatch)
     scripts = [
         stage_text(program, "schedule", target, number)
