@@ -28,7 +28,7 @@ from nanoloom.ir.linalg_query import (
 )
 from nanoloom.ir.loop_nest import alone
 from nanoloom.ir.mlir import ir
-from nanoloom.nest.product_chain import begins, ends
+from nanoloom.nest.product_chain import begins, ends, fits
 from nanoloom.target.facts import Cache
 
 
@@ -41,7 +41,7 @@ def fuse_product_chains(
     """
 
     def rule(group: Group, owner: Owners) -> Front | Reason | None:
-        parts = parts_of(group, owner)
+        parts = parts_of(group, owner, caches)
         if parts is None:
             return None
         if any(reads_large(x, weights, caches) for x in (parts[0], group)):
@@ -52,17 +52,17 @@ def fuse_product_chains(
     return fuse_groups(groups, rule)
 
 
-def parts_of(group: Group, owner: Owners) -> tuple[Group, Group] | None:
+def parts_of(group: Group, owner: Owners, caches: Cache) -> tuple[Group, Group] | None:
     """The first product's group and that of the sums, in front of a product."""
     last = product(group)
     given = [] if last is None else [group_of(v, owner) for v in inputs(last)]
     if last is None or not any(map(has_sums, given)):
         return None
     shape = ends(alone(last))
-    between = None if shape is None else given[shape.left]
+    between = given[shape.left] if shape is not None and fits(shape, caches) else None
     if between is None or not has_sums(between):
         return None
-    first = source_of(between, owner)
+    first = source_of(between, owner, caches)
     if first is None or not only_reader(between, group):
         return None
     return (first, between) if only_reader(first, between) else None
@@ -82,7 +82,7 @@ def reads_large(group: Group, weights: Sequence[ir.Value], caches: Cache) -> boo
     return base(value) in weights and bytes_of(value.type) > caches.resident
 
 
-def source_of(between: Group, owner: Owners) -> Group | None:
+def source_of(between: Group, owner: Owners, caches: Cache) -> Group | None:
     """The product whose result some sums work on, each row of it by itself."""
     read = [group_of(value, owner) for op in between.ops for value in inputs(op)]
     products = {id(g): g for g in read if g is not None and product(g) is not None}
@@ -91,4 +91,5 @@ def source_of(between: Group, owner: Owners) -> Group | None:
         return None
     (found,) = products.values()
     first = product(found)
-    return found if first is not None and begins(alone(first)) is not None else None
+    shape = None if first is None else begins(alone(first))
+    return found if shape is not None and fits(shape, caches) else None

@@ -15,10 +15,7 @@ from dataclasses import dataclass
 from nanoloom.nest.contraction import Contraction, bits, lanes_along_k, roles
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
-
-# Of rows of `a` together, or one: they are written once and read thrice, and leave room
-# in the second-level cache.
-CHAIN_BYTES = 64 * 1024
+from nanoloom.target.facts import Cache
 
 
 @dataclass(frozen=True)
@@ -48,8 +45,8 @@ def begins(product: Statement) -> Contraction | None:
     shape = roles(product)
     if shape is None or not is_tileable(shape):
         return None
-    fits = shape.contiguous or lanes_along_k(product, shape)
-    return shape if fits else None
+    by_vectors = shape.contiguous or lanes_along_k(product, shape)
+    return shape if by_vectors else None
 
 
 def ends(product: Statement) -> Contraction | None:
@@ -65,10 +62,16 @@ def ends(product: Statement) -> Contraction | None:
     return shape if read == tuple(product.names[place] for place in wanted) else None
 
 
+def fits(shape: Contraction, caches: Cache) -> bool:
+    """Whether a row of a product leaves room in the second-level cache: it is written
+    once and read thrice."""
+    return shape.extents[shape.column] * bits("f32") // 8 <= caches.panel
+
+
 def is_tileable(shape: Contraction) -> bool:
     """Whether register tiles can run over rows and columns of both operands.
 
     A single row, as of the next word of a text, is no axis of its own.
     """
     few = len(shape.rows) < 2 and len(shape.reduced) == 1 and not shape.other_columns
-    return few and 0 < shape.extents[shape.column] * bits("f32") // 8 <= CHAIN_BYTES
+    return few and shape.extents[shape.column] > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from nanoloom.nest.granularity import BLOCK_ROWS
@@ -206,6 +207,15 @@ def ranked(
         if rows <= ADDRESSES // 2 or m % rows == 0
     ]
     return sorted(found, key=lambda tile: (round(tile.cost, 3), -tile.vectors))
+
+
+def best_of_each_width(tiles: Iterable[RegisterTile]) -> list[RegisterTile]:
+    """The first of the tiles with each number of vectors: what is kept with the chosen
+    one."""
+    found: dict[int, RegisterTile] = {}
+    for tile in tiles:
+        found.setdefault(tile.vectors, tile)
+    return list(found.values())
 
 
 def of_panels(

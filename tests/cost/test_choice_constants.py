@@ -20,7 +20,7 @@ from tests.sources import ROOT
 ROOMS = ("schedule", "nest", "fusion", "cost")
 LIMITS = ("schedule/directives", "schedule/dataflow")  # what they refuse, not choose
 FACTS = ("Family", "StepCost")  # of instructions, in schedule/families.py
-AT_MOST = 53
+AT_MOST = 40
 
 
 class Constant(NamedTuple):

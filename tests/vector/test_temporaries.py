@@ -195,7 +195,7 @@ def test_attention_has_its_scores_in_scratch_memory(bf16: bool) -> None:
     assert "memref.alloc(" not in text
     made = re.search(r": index, (%arg\d+: memref<.*>)\) \{", text)
     rooms = re.findall(r"memref<([^>]+)>", made[1] if made else "")
-    assert f"1x{128 if bf16 else 64}x208xf32" in rooms
+    assert f"1x{128 if bf16 else 56}x208xf32" in rooms
     assert not any("197" in room for room in rooms)
 
 

@@ -30,9 +30,6 @@ from nanoloom.target.facts import MOST_VECTORS, Target
 from nanoloom.target.masked_access import reads_rows_in_part
 
 FEW = 4  # channels of an image that are read at once, for all taps
-# Of vectors of pixels, and of blocks of channels, where a register tile goes over two
-# axes of them: what costs the same keeps channels last, and whole.
-NOT_LAST = 1.05
 # Of a product of channels first: its vectors are pixels, or what it reads of a pixel
 # lies an image apart, without windows.
 APART = 1.12
@@ -117,12 +114,13 @@ def cycles(
 ) -> float:
     """Of a product; infinite for what has no kernel worth its name.
 
-    in_planes: whether it can have vectors of pixels.
+    in_planes: whether it can have vectors of pixels.  What costs the same keeps
+    channels last, and whole (choose.py).
     """
     shape = shape_of(made.op.operation.results[0])
     features, pixels = shape[-1], prod(shape[:-1])
     if in_planes and read == written == FIRST:
-        return NOT_LAST * multiply_adds(made, shape[-2], target)
+        return multiply_adds(made, shape[-2], target)
     if made.is_depthwise and FIRST in (read, written):
         return float("inf")
     if written == FIRST and (read != FIRST or made.is_window):
@@ -136,8 +134,6 @@ def cycles(
         packed = split_axes(made, target)
     elif read == FIRST and shape_of(made.image)[-1] > FEW:
         packed = cycles_apart(made, target)
-    if read.block or written.block:
-        factor *= NOT_LAST
     return factor * multiply_adds(made, columns, target) + packed
 
 

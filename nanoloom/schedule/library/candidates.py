@@ -9,7 +9,6 @@ from nanoloom.schedule.language import Candidate, Directive, Schedule
 from nanoloom.schedule.predicted_cost import NO_KERNELS, predicted
 from nanoloom.target.facts import Target
 
-WEIGHED = 8  # register tiles that are kept with the chosen one
 Form = tuple[tuple[Directive, ...], str]  # words, and the reason
 
 

@@ -35,8 +35,6 @@ from nanoloom.schedule.library.instructions import instruction_of
 from nanoloom.schedule.library.panels import row_of
 from nanoloom.target.facts import Target
 
-VERSIONS = (12, 10, 8, 7, 6, 5, 4, 2, 1)  # rows that a version of a tile may have
-
 
 def with_decisions(schedule: Schedule, nest: LoopNest, target: Target) -> Schedule:
     """A schedule and its candidates, with what is decided of their stages' code."""
@@ -116,8 +114,13 @@ def tails(word: Nanokernel, nest: LoopNest) -> Iterator[Directive]:
 
 
 def fewer_rows(rows: int) -> list[int]:
-    """Of the versions that a tile of so many rows has beside its own."""
-    return [few for few in VERSIONS if few < rows]
+    """Of the versions that a tile of so many rows has beside its own.
+
+    All that are more than half of them; below that powers of two: so few rows wait for
+    what they load, and two small tiles take as long as one that is not full.
+    """
+    powers = (1 << n for n in reversed(range((rows // 2).bit_length())))
+    return [*range(rows - 1, rows // 2, -1), *powers]
 
 
 def is_legal(word: Directive, nest: LoopNest) -> bool:

@@ -20,7 +20,7 @@ from nanoloom.nest.contraction import Contraction, bits
 from nanoloom.nest.extent import Lanes
 from nanoloom.nest.granularity import BLOCK_ROWS
 from nanoloom.nest.nest import LoopNest
-from nanoloom.nest.product_chain import CHAIN_BYTES, ProductChain
+from nanoloom.nest.product_chain import ProductChain
 from nanoloom.nest.statement import Statement
 from nanoloom.schedule import register_tile
 from nanoloom.schedule.families import (
@@ -40,7 +40,7 @@ from nanoloom.schedule.language import (
     Tile,
 )
 from nanoloom.schedule.library import semiring
-from nanoloom.schedule.library.candidates import WEIGHED, with_candidates
+from nanoloom.schedule.library.candidates import with_candidates
 from nanoloom.schedule.library.contraction import tiles_cost
 from nanoloom.schedule.library.family import family_of, step_cost
 from nanoloom.schedule.library.finish_at_tile import points
@@ -68,36 +68,46 @@ class AnyWidth:
 Plan = tuple[Nanokernel | AnyWidth | None, float]  # and what is predicted of its tile
 # No nanokernel: the first product's operands lie along the sum (library/small_m.py).
 DOTS: list[tuple[Nanokernel | None, float]] = [(None, 0.0)]
-DOT_COLUMNS = 64  # whose results what follows takes from the first-level cache
 
 
 def product_chain(
     nest: LoopNest, chain: ProductChain, last: Statement, target: Target
 ) -> Schedule:
     """The schedule of a chain, and of what follows its last product up to `last`."""
-    first, root, inner, outer = chain.first, chain.last, chain.inner, chain.outer
-    keys = outer.extents[outer.reduced[0]]
-    m = prod(outer.extents[d] for d in outer.rows)
-    is_interleaved = family_of(nest, first, inner, target, packed=False) is AMX_BF16
+    keys = chain.outer.extents[chain.outer.reduced[0]]
+    m = prod(chain.outer.extents[d] for d in chain.outer.rows)
+    family = family_of(nest, chain.first, chain.inner, target, packed=False)
     # Tile registers take more rows: every task weaves both right operands anew.
-    twice = 2 if is_interleaved else 1
-    rows = twice * CHAIN_BYTES // (keys * bits("f32") // bits("u8"))
-    rows = max(1, min(twice * BLOCK_ROWS // 2, rows, m))
-    block, pairs = Block(nest, chain, last, rows, target), list[tuple[Plan, Plan]]()
-    if suits_any_width(chain, target):
-        wide = ((first, inner), (root, outer))
-        one, other = (any_width(*each, rows, target) for each in wide)
-        pairs = [(one, other)]
-    else:
-        tiles = plans_of(nest, inner, first, rows, target) if inner.contiguous else DOTS
-        one, *ones = tiles
-        other, *others = plans_of(nest, outer, root, rows, target)
-        pairs = [(one, other), *((x, other) for x in ones), *((one, x) for x in others)]
+    weaves, caches = family is AMX_BF16, target.caches
+    room = caches.panel if weaves else caches.l1d
+    most = min(m, BLOCK_ROWS if weaves else BLOCK_ROWS // 2)
+    rows = max(1, min(most, room // (keys * bits("f32") // bits("u8"))))
+    pairs = plan_pairs(nest, chain, rows, target)
+    tile, _ = pairs[0][1]
+    if tile and tile.rows < rows < most:
+        rows -= rows % tile.rows
+        pairs = plan_pairs(nest, chain, rows, target)
+    block = Block(nest, chain, last, rows, target)
     best = block.with_tiles(*pairs[0])
     return with_candidates(
         (best.directives, best.reason),
         lambda: [block.with_tiles(*pair) for pair in pairs],
     )
+
+
+def plan_pairs(
+    nest: LoopNest, chain: ProductChain, rows: int, target: Target
+) -> list[tuple[Plan, Plan]]:
+    """The tiles of both products in a task of so many rows, the chosen ones first."""
+    first, root, inner, outer = chain.first, chain.last, chain.inner, chain.outer
+    if suits_any_width(chain, target):
+        wide = ((first, inner), (root, outer))
+        one, other = (any_width(*each, rows, target) for each in wide)
+        return [(one, other)]
+    tiles = plans_of(nest, inner, first, rows, target) if inner.contiguous else DOTS
+    one, *ones = tiles
+    other, *others = plans_of(nest, outer, root, rows, target)
+    return [(one, other), *((x, other) for x in ones), *((one, x) for x in others)]
 
 
 @dataclass(frozen=True)
@@ -120,8 +130,8 @@ class Block:
         rest = [s for s in nest.stages if s not in (first, root)]
         directives: tuple[Directive, ...] = (
             Parallel(last.name, outer.sizes(task, own=root == last), ALL),
-            *products(inner, scores, one[0], target),
-            *products(outer, epilogue(nest, root, last), other[0], target),
+            *products(inner, scores, one[0], self.rows, target),
+            *products(outer, epilogue(nest, root, last), other[0], self.rows, target),
             *vectors(rest, target),
         )
         keys = outer.extents[outer.reduced[0]]
@@ -192,9 +202,11 @@ def plans_of(
     width = bits(stage.writes[0].element)
     columns = shape.extents[shape.column]
     cost = step_cost(family, stage, shape, target, packed=False)
-    tiles = register_tile.ranked(rows, columns, width, target.vector, cost)
+    tiles = register_tile.best_of_each_width(
+        register_tile.ranked(rows, columns, width, target.vector, cost)
+    )
     product = Operands(stage, shape, family)
-    plans = [(nanokernel_of(x, product, target), x.cost) for x in tiles[:WEIGHED]]
+    plans = [(nanokernel_of(x, product, target), x.cost) for x in tiles]
     if any(stage.axes[axis].is_sample for axis in shape.rows):
         # How many rows a tile has, inside of a task's, is found only as it runs.
         plans = [(replace(plan, convert_lhs=0), cost) for plan, cost in plans]
@@ -205,9 +217,14 @@ def products(
     shape: Contraction,
     stages: Sequence[Statement],
     plan: Nanokernel | AnyWidth | None,
+    rows: int,
     target: Target,
 ) -> tuple[Directive, ...]:
-    """Register tiles of stages[0], with what follows it up to stages[-1]."""
+    """Register tiles of stages[0], with what follows it up to stages[-1].
+
+    rows: of a task.  Without tiles what follows finds results of all of them in half of
+    the first-level cache.
+    """
     product, last = stages[0], stages[-1]
     if isinstance(plan, AnyWidth):
         names = [axis.name for axis in product.axes if not axis.is_reduction]
@@ -218,7 +235,8 @@ def products(
     # Each is read by the one fused before it.
     fused = tuple(stage.name for stage in reversed(stages[:-1]))
     if plan is None:
-        columns = {shape.column: DOT_COLUMNS}
+        room = target.caches.l1d // 2
+        columns = {shape.column: room // (rows * bits("f32") // bits("u8"))}
         tile = Tile(last.name, shape.sizes(columns, own=product == last), fused)
         return tile, *lanes_and_tile(product, shape, target)
     tiles = FAMILIES[plan.family].tiles

@@ -11,7 +11,6 @@ from nanoloom.schedule import register_tile
 from nanoloom.schedule.families import FMA_FAMILY, Family
 from nanoloom.schedule.lane_factors import lane_factors
 from nanoloom.schedule.language import Candidate, Directive, Schedule, StoreAt
-from nanoloom.schedule.library.candidates import WEIGHED
 from nanoloom.schedule.library.copy_rhs import (
     has_to_copy,
     is_of_any_length,
@@ -90,7 +89,7 @@ def multiply_adds(
     def weighed() -> list[Candidate]:
         return [
             Candidate(*product.with_tile(tile, family, cost, copied), tile.cost)
-            for tile in tiles[:WEIGHED]
+            for tile in register_tile.best_of_each_width(tiles)
         ]
 
     return Schedule(*product.with_tile(tiles[0], family, cost, copied), weighed)

@@ -2,6 +2,7 @@
 
     8 columns, registers of 16 numbers:  half of each is computed for nothing
     24 columns:                          a quarter of two
+    1000 columns:                        as many, but the last panel of 7 has no mask
 
 Grouped convolutions have such products, one for each group.  A panel is as wide as the
 columns then, nothing is masked, and a core that takes two turns for a whole register
@@ -15,8 +16,6 @@ from dataclasses import replace
 
 from nanoloom.schedule.register_tile import RegisterTile
 from nanoloom.target.facts import LANE_BITS, Target, VectorUnit
-
-FEW = 2  # registers that hold all columns: of more, less than a third is left over
 
 Ranked = Callable[[VectorUnit], list[RegisterTile]]
 
@@ -46,7 +45,7 @@ def targets(columns: int, bits: int, target: Target) -> Sequence[Target]:
     """The target, and what it is with vectors of half a register, or a quarter."""
     unit = target.vector
     lanes = unit.bits // bits
-    if unit.scalable or columns % lanes == 0 or columns > FEW * lanes:
+    if unit.scalable or columns % lanes == 0:
         return (target,)
     parts = (n for n in (2, 4) if unit.bits // n >= LANE_BITS)
     return (target, *(replace(target, vector=unit.narrowed(n)) for n in parts))

@@ -38,7 +38,6 @@ from nanoloom.schedule.library.image_rows import with_image_rows
 from nanoloom.schedule.library.nanokernels import AHEAD, LINES
 from nanoloom.schedule.library.row_block import (
     TILES,
-    VECTORS,
     WOVEN,
     most_rows,
     row_block,
@@ -147,6 +146,12 @@ def row_bytes(root: Statement, shape: Contraction) -> int:
     return max(1, depth * bits(root.reads[shape.left].element) // 8)
 
 
+def column_bytes(root: Statement, shape: Contraction) -> int:
+    """Bytes of a column of the right operand."""
+    depth = prod(shape.extents[d] for d in shape.reduced)
+    return max(1, depth * bits(root.reads[shape.right].element) // 8)
+
+
 def loop_sizes(
     root: Statement,
     last: Statement,
@@ -163,9 +168,10 @@ def loop_sizes(
     inner: dict[int, int] = {}
     if row is not None:
         panels = -(-shape.extents[shape.column] // columns)
-        limits = (TILES if plan.packed else WOVEN) if tiles else VECTORS
-        most = most_rows(row_bytes(root, shape), panels, limits, target)
+        limits = (TILES if plan.packed else WOVEN) if tiles else None
         others = [d for d in shape.result if d not in (row, shape.column)]
+        weight = panels * columns * column_bytes(root, shape)
+        most = most_rows(row_bytes(root, shape), weight, target, limits)
         if panels * prod(shape.extents[d] for d in others) == 1:
             work = prod(shape.extents)
             most = min(most, rows_of_one_panel(shape.extents[row], work))

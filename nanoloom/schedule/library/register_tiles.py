@@ -32,7 +32,7 @@ from nanoloom.schedule.language import (
 )
 from nanoloom.schedule.library import schedule_implicit_padding as implicit
 from nanoloom.schedule.library import tile_width
-from nanoloom.schedule.library.candidates import WEIGHED, with_candidates
+from nanoloom.schedule.library.candidates import with_candidates
 from nanoloom.schedule.library.copy_rhs import COPY_TILES
 from nanoloom.schedule.library.finish_at_tile import at_tile, is_finished, points
 from nanoloom.schedule.library.k_groups import (
@@ -46,7 +46,6 @@ from nanoloom.schedule.library.k_unrolling import factors_in_iteration, unroll_k
 from nanoloom.schedule.library.product_form import Form, form_of
 from nanoloom.schedule.library.row_block import row_block
 from nanoloom.schedule.library.semiring import step_cost
-from nanoloom.schedule.library.task_panel import MOST_ROWS
 from nanoloom.schedule.library.vectors import (
     GROUPED,
     lanes_of,
@@ -106,7 +105,7 @@ def with_tile(
         packing, columns = panels(nest, form, steps, columns, lanes.count)
         packings = (packing,)
     chunks = chunk_sizes(form, min(columns, form.extent(form.column)), target)
-    pads = implicit.read_in_place(nest, form, chunks)
+    pads = implicit.read_in_place(nest, form, chunks, tile.rows * tile.vectors)
     sizes = task_sizes(form, tile, columns, target, in_rows=bool(pads))
     names = stage.names if last == stage else form.parallel
     jam = {form.parallel.index(form.column): vectors}
@@ -181,7 +180,7 @@ def tiles_of(
         if r in (1, most) or woven <= group or r % MATRIX_ROWS == 0
     ]
     ranked = sorted(tiles, key=lambda tile: (round(tile.cost, 3), -tile.vectors))
-    return ranked[:WEIGHED]
+    return register_tile.best_of_each_width(ranked)
 
 
 def most_rows(form: Form, lanes: int, target: Target) -> int:
@@ -212,7 +211,7 @@ def task_sizes(
     panels = form.extent(*form.parallel) * -(-form.extent(form.column) // columns)
     panels //= rows * form.extent(form.column)
     fitting = target.caches.resident // row_bytes(form)
-    most = min(MOST_ROWS, max(BLOCK_ROWS, fitting))
+    most = max(BLOCK_ROWS, fitting)
     wanted = max(1, 4 * TASK_ELEMENTS // (depth * tile.vectors))
     wanted = max(wanted, min(most, rows * panels // FEWEST_TASKS))
     sizes = dict.fromkeys(form.parallel, 1)

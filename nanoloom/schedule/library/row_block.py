@@ -21,23 +21,28 @@ class Limits:
     most: int
 
 
-# As measured: tile registers wait for the cache, vector registers rather for weights.
-VECTORS = Limits(BLOCK_ROWS, 4 * BLOCK_ROWS)
+# As measured: tile registers wait for the cache, vector registers rather for weights:
+# those have as many rows as the cache holds, and BLOCK_ROWS at least.
 TILES = Limits(BLOCK_ROWS // 4, 2 * BLOCK_ROWS)
 WOVEN = Limits(2 * BLOCK_ROWS, 4 * BLOCK_ROWS)  # each block weaves all columns anew
-FEW_PANELS = 12  # fewer are too few tasks: smaller blocks
 MOST_LOST = 0.02  # of the rows of full tiles
 SLACK = 1.6  # a block may be so much larger if it is the only one
 
 
-def most_rows(row_bytes: int, panels: int, limits: Limits, target: Target) -> int:
+def most_rows(
+    row_bytes: int, weight: int, target: Target, limits: Limits | None = None
+) -> int:
     """The rows that a block should have at most.
 
-    row_bytes: of the left operand.  panels: of the weight.
+    row_bytes: of the left operand.  weight: bytes of all panels.  Those that stay in
+    the second-level cache from one block to the next are as near for small ones.
     """
-    fitting = target.caches.resident // row_bytes
-    most = limits.most if panels >= FEW_PANELS else BLOCK_ROWS
-    return min(most, max(limits.least, fitting))
+    room = target.caches.resident
+    least = limits.least if limits else BLOCK_ROWS
+    most = max(least, room // row_bytes)
+    if weight <= room:
+        return min(most, BLOCK_ROWS)
+    return min(most, limits.most) if limits else most
 
 
 def rows_of_one_panel(extent: int, work: int) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from nanoloom.nest.contraction import Contraction, roles
 from nanoloom.nest.extent import Lanes
-from nanoloom.nest.granularity import JAMMED
+from nanoloom.nest.granularity import JAMMED, MOST_WRITTEN
 from nanoloom.nest.guard import MOST_ENDS
 from nanoloom.nest.implicit_padding import implicit_padding, is_in_quads, tiles_at_ends
 from nanoloom.nest.nest import LoopNest
@@ -18,8 +18,6 @@ from nanoloom.schedule.language import ComputeAt, Directive, Nanokernel, Unroll
 from nanoloom.schedule.library.finish_at_tile import points
 from nanoloom.schedule.library.product_form import Form
 from nanoloom.target.facts import Target
-
-MOST_TAPS = 7  # of loops, in a row; 11 took 1.38 times the instructions of a copy
 
 
 def implicit_padding_of(
@@ -51,12 +49,13 @@ def implicit_padding_of(
 
 
 def read_in_place(
-    nest: LoopNest, form: Form, chunks: tuple[int, ...]
+    nest: LoopNest, form: Form, chunks: tuple[int, ...], points: int
 ) -> tuple[Statement, ...]:
     """The borders that loops leave out of a sum: all in front of it, or none.
 
-    chunks: of the axes, those of a sum that are cut.  Where a tile is at an end of a
-    row is known, and what it does there is written out at each of a few steps along it:
+    chunks: of the axes, those of a sum that are cut.  points: of a tile.  Where that is
+    at an end of a row is known, and what it does there is written out at each of a few
+    steps along it:
     no chunk and no size that is open lies along rows, nor does the innermost axis of
     the sum.  Images have rows of pixels: with channels along them, loops took 1.1 to
     1.3 times the instructions.  A border that is not left out is made by each task.
@@ -76,7 +75,7 @@ def read_in_place(
     rows = read.indices[-1].axes
     if cut & {*along, form.reduced[-1]} or form.reduced[-1] in {*along, *rows}:
         return ()
-    return nest.pads if has_few_taps(stage, along) else ()
+    return nest.pads if has_few_taps(stage, along, points) else ()
 
 
 def adds_nothing(pad: Statement) -> bool:
@@ -84,12 +83,16 @@ def adds_nothing(pad: Statement) -> bool:
     return isinstance(pad.outside, str) and not float(pad.outside)
 
 
-def has_few_taps(stage: Statement, along: set[str]) -> bool:
-    """Whether the axes of a row are of sizes that are known, with few steps of sums."""
+def has_few_taps(stage: Statement, along: set[str], points: int) -> bool:
+    """Whether the axes of a row are of sizes that are known, with few steps of sums.
+
+    Each of them is written out: 11 took 1.38 times the instructions of a copy.
+    """
     row = [axis for axis in stage.axes if axis.name in along]
     taps = [axis.extent for axis in row if axis.is_reduction]
     known = all(isinstance(axis.extent, int) for axis in row)
-    return known and all(isinstance(n, int) and n <= MOST_TAPS for n in taps)
+    few = all(isinstance(n, int) and n * points <= MOST_WRITTEN for n in taps)
+    return known and few
 
 
 def without_padding(

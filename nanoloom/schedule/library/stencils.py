@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from nanoloom.nest.granularity import JAMMED, TASK_ELEMENTS
+from nanoloom.nest.granularity import FEWEST_TASKS, JAMMED, TASK_ELEMENTS
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
 from nanoloom.schedule.language import ALL, Parallel, Schedule
@@ -21,15 +21,11 @@ from nanoloom.schedule.library.candidates import schedule_of
 from nanoloom.schedule.library.finish_at_tile import at_tile, is_finished, lanes_at_tile
 from nanoloom.schedule.library.row_tasks import numbers
 from nanoloom.schedule.library.vectors import vector_axis
-from nanoloom.schedule.predicted_cost import FUNCTION
 from nanoloom.target.facts import Target
 
-NEIGHBOURS = 3  # so many places of a buffer at least: else there is little to share
 # Of a block, whose edges are read by its neighbours, too.  Rows of 1 KB: 32 to 256 of
 # them are alike, 16 take 4 % longer, as measured out of memory.
 ROWS = 32
-MANY_TASKS = 64  # for any number of threads, where a grid is large enough
-SIMPLE = 8  # operations of a light body
 
 
 @dataclass(frozen=True)
@@ -50,7 +46,7 @@ def stencils(nest: LoopNest, last: Statement, target: Target) -> Schedule | None
         return None
     sizes = numbers(last)
     together = min(JAMMED, sizes[form.planes])
-    tasks = task_sizes(sizes, form.planes, together, weight(nest))
+    tasks = task_sizes(sizes, form.planes, together)
     lanes = lanes_at_tile(nest, form.stage, target)
     directives = (
         Parallel(last.name, tasks, ALL if form.stage != last else ()),
@@ -78,27 +74,18 @@ def form_of(nest: LoopNest, last: Statement) -> Form | None:
                 for index in read.indices
                 if index.terms == ((axis, 1),)
             }
-            if len(reads) >= NEIGHBOURS and len(offsets) > 1 and extents[place] != 1:
+            if len(offsets) > 1 and extents[place] != 1:
                 return Form(first, place)
     return None
 
 
-def weight(nest: LoopNest) -> int:
-    """How much a point takes: operations, a function like some of them."""
-    body = [name for stage in nest.stages for name in stage.body]
-    functions = sum(name.startswith("math.") for name in body)
-    return max(SIMPLE, len(body) + FUNCTION * functions)
-
-
-def task_sizes(
-    sizes: list[int], planes: int, together: int, heavy: int
-) -> tuple[int, ...]:
+def task_sizes(sizes: list[int], planes: int, together: int) -> tuple[int, ...]:
     """Blocks of planes and of rows, whole along the vectors.
 
-    Small grids have small tasks, so that there are several.  heavy: of a point.
+    Small grids have small tasks, so that there are several.
     """
     *grid, row = sizes
-    wanted = max(1, TASK_ELEMENTS * SIMPLE // heavy // row)
+    wanted = max(1, TASK_ELEMENTS // row)
     blocks = [1] * len(grid)
     blocks[planes] = together
     if planes < len(grid) - 1:
@@ -110,6 +97,6 @@ def task_sizes(
     def tasks() -> int:
         return prod(-(-size // block) for size, block in zip(grid, blocks, strict=True))
 
-    while blocks[planes] < min(ROWS // 2, grid[planes]) and tasks() >= 2 * MANY_TASKS:
+    while blocks[planes] < min(ROWS // 2, grid[planes]) and tasks() >= 2 * FEWEST_TASKS:
         blocks[planes] += together
     return (*blocks, 0)

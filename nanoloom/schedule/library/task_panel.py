@@ -22,9 +22,6 @@ from nanoloom.schedule.library.nanokernels import strip
 from nanoloom.schedule.library.row_block import row_block
 from nanoloom.target.facts import Target
 
-# Rows of a block, at most: many share a panel, and their sums stay in the cache, too.
-MOST_ROWS = 1400
-
 
 def task_panel(
     shape: Contraction, row: int, nanokernel: Nanokernel, bits: int, target: Target
@@ -36,7 +33,8 @@ def task_panel(
     columns = nanokernel.vectors * target.lanes(bits)
     panels = -(-shape.extents[shape.column] // columns)
     results = prod(shape.extents[d] for d in shape.result if d != shape.column)
-    most = max(BLOCK_ROWS, min(MOST_ROWS, results * panels // FEWEST_TASKS))
+    fitting = target.caches.panel // (columns * bits // 8)  # of sums, beside a panel
+    most = max(BLOCK_ROWS, min(fitting, results * panels // FEWEST_TASKS))
     rows = row_block(shape.extents[row], nanokernel.rows, most)
     step = columns * bits // 8 * prod(shape.extents[d] for d in shape.reduced[:-1])
     depth = max(

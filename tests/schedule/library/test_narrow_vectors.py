@@ -63,9 +63,9 @@ def test_three_halves_take_less_than_two_registers() -> None:
     assert vectors(24, by_name("sapphirerapids")) == (2, 16)
 
 
-@pytest.mark.parametrize("columns", [16, 32, 40])
-def test_whole_registers_and_many_columns_are_as_before(columns: int) -> None:
-    assert vectors(columns)[1] == 16
+@pytest.mark.parametrize(("columns", "lanes"), [(16, 16), (32, 16), (40, 8), (100, 8)])
+def test_what_fills_no_whole_registers_has_parts(columns: int, lanes: int) -> None:
+    assert vectors(columns)[1] == lanes
 
 
 def test_vectors_of_any_width_have_no_parts() -> None:

@@ -56,17 +56,17 @@ def test_a_small_grid_is_several_tasks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "heavy", "blocks"),
+    ("sizes", "blocks"),
     [
-        ([11, 19, 35], 30, (4, 19, 0)),
-        ([256, 256, 256], 30, (16, 32, 0)),
-        ([128, 128, 128], 8, (8, 32, 0)),
-        ([500, 40], 8, (204, 0)),
-        ([5, 7, 9], 8, (4, 7, 0)),
+        ([11, 19, 35], (4, 19, 0)),
+        ([256, 256, 256], (16, 32, 0)),
+        ([128, 128, 128], (16, 32, 0)),
+        ([500, 40], (204, 0)),
+        ([5, 7, 9], (4, 7, 0)),
     ],
 )
-def test_blocks(sizes: list[int], heavy: int, blocks: tuple[int, ...]) -> None:
-    assert task_sizes(sizes, 0, 4, heavy) == blocks
+def test_blocks(sizes: list[int], blocks: tuple[int, ...]) -> None:
+    assert task_sizes(sizes, 0, 4) == blocks
 
 
 def test_planes_share_what_they_read() -> None:

@@ -83,9 +83,15 @@ def test_rows_that_are_not_there_are_not_stored(tmp_path: Path) -> None:
 
 
 def test_which_versions() -> None:
-    """Those that save a tenth, about, of the next larger one."""
-    some = [7, 6, 5, 4, 2, 1]
-    rows = {14: [12, 10, 8, *some], 8: some, 4: [2, 1], 2: [1], 1: []}
+    """All of more than half of the rows, and powers of two."""
+    rows = {
+        14: [13, 12, 11, 10, 9, 8, 4, 2, 1],
+        8: [7, 6, 5, 4, 2, 1],
+        6: [5, 4, 2, 1],
+        4: [3, 2, 1],
+        2: [1],
+        1: [],
+    }
     assert {count: fewer_rows(count) for count in rows} == rows
 
 
