@@ -117,7 +117,8 @@ def stand_in(
 
 
 def test_the_fastest_is_taken_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    kernel, cache = kernel_of(product()), Cache.temporary()
+    # wide enough that every tile leaves the threads tasks
+    kernel, cache = kernel_of(product(40, 64, 2048)), Cache.temporary()
     known = candidates(kernel.nest, host())
     asked = stand_in([3.0, 1.0, 2.0], monkeypatch)
     first = Search(host(), cache, POOL, until=float("inf"))
