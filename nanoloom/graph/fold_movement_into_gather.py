@@ -11,6 +11,7 @@ reads it, does while it reads.  For shapes that are known: places are constants.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
 
 import numpy as np
 import onnx_ir as ir
@@ -133,6 +134,8 @@ class FoldMovement(GraphEditor):
             return Rows(first.source, np.concatenate(parts, axis), True)
         width = shape_of(first.source)[-1]
         if not shape or width == 0 or shape[-1] % width:
+            return None
+        if prod(shape) != first.places.size * width:  # a Reshape that does not fit
             return None
         places = first.places.reshape(*shape[:-1], shape[-1] // width)
         return Rows(first.source, places, first.joined)

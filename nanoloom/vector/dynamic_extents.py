@@ -12,6 +12,8 @@ sizes.
 
 from __future__ import annotations
 
+from math import prod
+
 from nanoloom.dynamic.dynamic_kernel import ARGUMENT, EXTENTS, MOST, NUMBER
 from nanoloom.ir.access import constant_of, index, multiply
 from nanoloom.ir.mlir import arith, ir, memref, sign
@@ -34,11 +36,7 @@ def size_number(value: ir.Value, function: ir.Operation) -> int | None:
     if owner.name == "memref.dim":
         place = constant_of(owner.operands[1])
         buffer = owner.operands[0]
-        if not isinstance(buffer.owner, ir.Block) or place is None:
-            return None
-        number = ir.BlockArgument(buffer).arg_number
-        row = list(words[EXTENTS][number])  # type: ignore[index] - MLIR's stubs know no kinds of attributes
-        return None if row[place] == NUMBER else row[place]
+        return None if place is None else size_of_argument(buffer, place, function)
     if owner.name != "arith.index_cast" or isinstance(
         owner.operands[0].owner, ir.Block
     ):
@@ -50,44 +48,41 @@ def size_number(value: ir.Value, function: ir.Operation) -> int | None:
     return constant_of(load.operands[1])
 
 
-def possible_extents(buffer: ir.Value, place: int) -> list[ir.Value] | None:
-    """The indices that an extent of a buffer may be; None where nobody can say.
-
-    One of each branch that the buffer may come out of.
-    """
-    owner = buffer.owner
-    if isinstance(owner, ir.Block):
+def size_of_argument(
+    buffer: ir.Value, place: int, function: ir.Operation
+) -> int | None:
+    """Which of a kernel's sizes an extent of its argument is; None for others."""
+    words = function.attributes
+    if buffer.owner != function.regions[0].blocks[0] or ARGUMENT not in words:
         return None
-    if owner.name == "memref.cast":
-        return possible_extents(owner.operands[0], place)
-    if owner.name == "scf.if":
-        number = ir.OpResult(buffer).result_number
-        ends = [list(region.blocks[0].operations)[-1] for region in owner.regions]
-        given = [possible_extents(end.operands[number], place) for end in ends]
-        return None if None in given else [x for each in given for x in each or ()]
-    kind = ir.MemRefType(buffer.type)
-    if owner.name == "memref.collapse_shape":
-        axis = only_long_axis(owner, place)
-        return None if axis is None else possible_extents(owner.operands[0], axis)
+    number = ir.BlockArgument(buffer).arg_number
+    row = list(words[EXTENTS][number])  # type: ignore[index] - MLIR's stubs know no kinds of attributes
+    return None if row[place] == NUMBER else row[place]
+
+
+def given_extent(buffer: ir.Value, place: int) -> ir.Value | None:
+    """The operand that says an extent where a buffer is made; None where none does."""
+    owner, kind = buffer.owner, ir.MemRefType(buffer.type)
     if owner.name not in SIZED or not kind.is_dynamic_dim(place):
         return None
     before = sum(kind.is_dynamic_dim(p) for p in range(place))
     if owner.name == "memref.alloc":
-        return [owner.operands[before]]
+        return owner.operands[before]
     if owner.name == "memref.expand_shape":
-        return [owner.operands[1 + before]]
+        return owner.operands[1 + before]
     segments = list(owner.attributes["operandSegmentSizes"])  # type: ignore[call-overload] - MLIR's stubs know no kinds of attributes
-    return [owner.operands[int(segments[0]) + int(segments[1]) + before]]
+    return owner.operands[int(segments[0]) + int(segments[1]) + before]
 
 
-def only_long_axis(collapse: ir.Operation, place: int) -> int | None:
-    """The axis that an extent of a collapsed shape is of, if the others joined with it
-    have extents of 1."""
+def only_open_axis(collapse: ir.Operation, place: int) -> tuple[int, int] | None:
+    """The axis that an extent of a collapsed shape is a multiple of, and how many
+    times; None where several of those joined are open."""
     groups = collapse.attributes["reassociation"]
     shape = ir.MemRefType(collapse.operands[0].type).shape
     joined = [d.value for d in groups[place]]  # type: ignore[index] - MLIR's stubs know no kinds of attributes
-    long = [d for d in joined if shape[d] != 1]
-    return long[0] if len(long) == 1 else None
+    open_ = [d for d in joined if shape[d] == DYNAMIC]
+    times = prod(shape[d] for d in joined if shape[d] != DYNAMIC)
+    return (open_[0], times) if len(open_) == 1 else None
 
 
 def most_size(value: ir.Value, function: ir.Operation) -> int | None:

@@ -16,8 +16,10 @@ from nanoloom.ir.access import constant_of, function_around, index
 from nanoloom.ir.mlir import ir, named, sign
 from nanoloom.vector.dynamic_extents import (
     described,
-    possible_extents,
+    given_extent,
+    only_open_axis,
     size_number,
+    size_of_argument,
 )
 from nanoloom.vector.nanokernel.tile.extents import most_number
 from nanoloom.vector.temporaries import bytes_of
@@ -94,7 +96,11 @@ def multiple(
     if isinstance(owner, ir.Block):
         return None, None
     if owner.name == "memref.dim":
-        return multiple_of_all(owner, function)
+        known = constant_of(owner.operands[1])
+        found = None if known is None else multiples(owner.operands[0], known, function)
+        sizes = {size for _, size in found or ()}
+        most = max((times for times, _ in found or ()), default=0)
+        return (most, sizes.pop()) if len(sizes) == 1 else (None, None)
     if owner.name != "affine.apply":
         return None, None
     (expr,) = owner.attributes["map"].value.results  # type: ignore[attr-defined] - MLIR's stubs know no kinds of attributes
@@ -104,20 +110,32 @@ def multiple(
     return (None, None) if place is None or times is None else (times, place)
 
 
-def multiple_of_all(
-    extent: ir.Operation, function: ir.Operation
-) -> tuple[int, int] | tuple[None, None]:
-    """The same for a buffer's extent: for each of the indices that it may be."""
-    place = constant_of(extent.operands[1])
-    given = None if place is None else possible_extents(extent.operands[0], place)
-    most, sizes = 0, set[int]()
-    for value in given or ():
-        times, size = multiple(value, function)
-        if times is None or size is None:
-            return None, None
-        most = max(most, times)
-        sizes.add(size)
-    return (most, sizes.pop()) if len(sizes) == 1 else (None, None)
+def multiples(
+    buffer: ir.Value, place: int, function: ir.Operation
+) -> set[tuple[int, int]] | None:
+    """How many times which size an extent of a buffer may be at most; None where
+    nobody can say.
+
+    One of each branch that the buffer may come out of.
+    """
+    owner = buffer.owner
+    if isinstance(owner, ir.Block):
+        size = size_of_argument(buffer, place, function)
+        return None if size is None else {(1, size)}
+    if owner.name == "memref.cast":
+        return multiples(owner.operands[0], place, function)
+    if owner.name == "scf.if":
+        number = ir.OpResult(buffer).result_number
+        ends = [list(region.blocks[0].operations)[-1] for region in owner.regions]
+        given = [multiples(end.operands[number], place, function) for end in ends]
+        return None if None in given else {x for each in given for x in each or ()}
+    if owner.name == "memref.collapse_shape":
+        axis, factor = only_open_axis(owner, place) or (None, 0)
+        joined = axis is not None and multiples(owner.operands[0], axis, function)
+        return {(factor * times, size) for times, size in joined} if joined else None
+    value = given_extent(buffer, place)
+    times, size = (None, None) if value is None else multiple(value, function)
+    return None if times is None or size is None else {(times, size)}
 
 
 def sum_of_factors(expr: ir.AffineExpr) -> int | None:

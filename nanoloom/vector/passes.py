@@ -197,6 +197,29 @@ def lower_matrix_tiles(module: ir.Module, prefetches: Mapping[int, Prefetch]) ->
                 outer.lower(op, module)
 
 
+def copied_from(value: ir.Value) -> ir.Value:
+    """What a result was copied out of, for its layout alone: from there it goes into
+    the argument.  The copy between them goes."""
+    if isinstance(value.owner, ir.Block) or value.owner.name != "memref.alloc":
+        return value
+    uses = [use.owner.operation for use in value.uses]
+    copies = [op for op in uses if op.name == "memref.copy"]
+    if len(uses) != 2 or len(copies) != 1 or copies[0].operands[1] != value:
+        return value
+    block = value.owner.operation.block
+    ops = [op.operation for op in block.operations]
+    if copies[0] not in ops:
+        return value
+    behind = ops[ops.index(copies[0]) + 1 : -1]
+    if any(
+        op.name not in ("memref.alloc", "memref.dim", "memref.copy") for op in behind
+    ):
+        return value  # what may write the source
+    source = copies[0].operands[0]
+    copies[0].erase()
+    return source
+
+
 def return_nothing(module: ir.Module) -> None:
     """The results are in the last arguments: return nothing, copy if they are not."""
     kernel = module.body.operations[0]
@@ -208,7 +231,7 @@ def return_nothing(module: ir.Module) -> None:
     with ir.InsertionPoint(returned), ir.Location.unknown():
         for value, result in zip(values, results, strict=True):
             if value != result:
-                memref.copy(value, result)
+                memref.copy(copied_from(value), result)
         ir.Operation.create("func.return", [], [])
     returned.operation.erase()
     sign(kernel, [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -204,3 +205,29 @@ def test_a_file_holds_both_branches(kind: str, size: str, tmp_path: Path) -> Non
                 given = {"c": np.array(c), "x": x}
                 wanted = np.asarray(session(model).run(None, given)[0])
                 assert np.array_equal(loaded(given)["y"], wanted), (rows, c)
+
+
+def test_ranks_that_a_reshape_meets() -> None:
+    """What a branch gives as it is, and results that bufferizing copies twice."""
+    text = """ranks (bool k, float[rows,4] x) => (float[p] y, float[rows,4] z)
+    <int64[1] zero = {0}, int64[1] flat = {-1}> {
+      v, o = If (k) <
+        then_branch = t () => (a, c) { a = Identity(x)  c = Neg(x) },
+        else_branch = e () => (b, d) { b = ReduceMax<keepdims = 0>(x, zero)
+                                       d = Relu(x) }>
+      y = Reshape(v, flat)
+      z = Neg(o)
+    }"""
+    program = nanoloom.compile(
+        onnx.parser.parse_model(HEAD + text), threads=1, cache=shared_cache()
+    )
+    for n in (3, 17, 1):
+        x = np.random.default_rng(n).integers(-9, 9, (n, 4)).astype(np.float32)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)  # a size on its own
+            full = program({"k": np.array(True), "x": x})
+            top = program({"k": np.array(False), "x": x})
+        np.testing.assert_array_equal(full["y"], x.ravel())
+        np.testing.assert_array_equal(full["z"], x)
+        np.testing.assert_array_equal(top["y"], x.max(0))
+        np.testing.assert_array_equal(top["z"], -np.maximum(x, 0))

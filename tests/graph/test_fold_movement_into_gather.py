@@ -6,11 +6,13 @@ from collections import Counter
 
 import numpy as np
 import onnx
+import pytest
 from onnx import parser
 from onnx.reference import ReferenceEvaluator
 from onnx_ir import serde
 
 import nanoloom
+from nanoloom.errors import ModelError
 from nanoloom.graph.stage import optimize
 from nanoloom.linalg.operators import OPERATORS
 
@@ -170,3 +172,12 @@ g (float[1, 54, 64] x, float[1, 4, 54, 16] bias) => (float[1, 4, 54, 16] y)
 }
 """
     assert "Gather" not in operators(HEADER + text)
+
+
+def test_a_reshape_that_does_not_fit_is_refused_by_name() -> None:
+    text = """g (float[3,9,n] x) => (float[9,1,3] y) <int64[3] s = {9, 1, 3}>
+    { y = Reshape(x, s) }"""
+    program = nanoloom.compile(parser.parse_model(HEADER + text))
+    assert program({"x": np.ones((3, 9, 1), np.float32)})["y"].shape == (9, 1, 3)
+    with pytest.raises(ModelError, match="135 elements cannot take the shape"):
+        program({"x": np.ones((3, 9, 5), np.float32)})

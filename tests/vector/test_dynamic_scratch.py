@@ -80,3 +80,19 @@ def test_what_comes_out_of_a_branch(one: str, other: str, bytes_: int) -> None:
         room = room_of(kind, list(op.operation.operands), function)
         assert room is not None
         assert (room.bytes, room.sizes) == (bytes_, (1,))
+
+
+def test_rows_joined_with_columns() -> None:
+    """Room for all of ? x 5 numbers is that of 5 n."""
+    with context():
+        made = """
+          %zero = arith.constant 0 : index
+          %flat = memref.collapse_shape %x [[0, 1]] : memref<?x5xf32> into memref<?xf32>
+          %m = memref.dim %flat, %zero : memref<?xf32>"""
+        parsed = module(made, "%m")
+        (op,) = named(parsed, "memref.alloc")
+        kind = ir.MemRefType(op.operation.results[0].type)
+        function = parsed.body.operations[0].operation
+        room = room_of(kind, list(op.operation.operands), function)
+        assert room is not None
+        assert (room.bytes, room.sizes) == (60 * 5, (1,))
