@@ -45,6 +45,15 @@ def test_nothing_is_added_to_beta() -> None:
     assert not peer("ort", "Gemm", given, 20)[1]
 
 
+def test_the_largest_along_one_axis() -> None:
+    """[N, C, L]: the reference leaves nothing of the channels."""
+    given: Arrays = [f(3, 1, 2, 5, 4, 6).reshape(1, 2, 3)]
+    made, known = peer("reference", "GlobalMaxPool", given, 17)
+    assert known and made.shape == (1, 1)
+    assert ours("GlobalMaxPool", given, 17).tolist() == [[[3], [6]]]
+    assert not peer("reference", "GlobalMaxPool", [np.zeros((1, 2, 3, 3), "f")], 17)[1]
+
+
 def test_a_scale_times_a_size() -> None:
     """2.4 elements: ONNX's test of this mode reads at 3 / 1.4, not at 3."""
     given: Arrays = [f(0, 1, 2, 3)[None, None], None, f(1, 1, 0.6)]

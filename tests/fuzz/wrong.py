@@ -153,6 +153,12 @@ WRONG = (
     ),
     Wrong(
         "reference",
+        operators("GlobalMaxPool"),
+        "it takes the largest along two axes, whichever there are",
+        on=lambda asked: (x := asked.input(0)) is None or x.ndim != 4,
+    ),
+    Wrong(
+        "reference",
         operators("GridSample"),
         "it moves the coordinate to the border, where everybody else moves each pixel",
         is_cubic_to_border,
