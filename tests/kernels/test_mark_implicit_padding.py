@@ -111,7 +111,7 @@ def test_vectors_of_any_width(name: str) -> None:
     """Few taps of several channels are read where they lie; of others a task makes the
     border."""
     target, windows = by_name(name), replace(SAME, steps=(2, 2))
-    wide = Windows((3, 9), (1, 4), (1, 4))
+    wide = Windows((3, 11), (1, 5), (1, 5))
     for channels, given in ((3, windows), (1, windows), (3, wide)):
         weights = np.ones((*given.window, channels, 32), np.float32)
         image = (channels, 10, 14), "float32"
