@@ -80,8 +80,8 @@ def along(asked: Asked, x: Array, axes: tuple[int, ...]) -> Array:
 
 
 def of_channels(array: Array, rank: int) -> Array:
-    """[c] -> [c, 1, ...], to go with [n, c, ...]."""
-    return array.reshape(-1, *[1] * (rank - 2))
+    """[c] -> [c, 1, ...], to go with [n, c, ...]; [c, ...] of opset 7 as it is."""
+    return array if array.ndim > 1 else array.reshape(-1, *[1] * (rank - 2))
 
 
 def instance(asked: Asked, size: Array) -> Array:
