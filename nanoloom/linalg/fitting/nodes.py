@@ -92,6 +92,11 @@ def cumulative(node: Node) -> None:
 
 
 def gemm(node: Node) -> None:
+    """Inference of opsets below 13 sees no sums of other lengths."""
+    summed = node.input(0).shape[0 if node.int("transA", 0) else 1]
+    shape = list(node.input(1).shape)
+    shape[1 if node.int("transB", 0) else 0] = summed
+    require_shape(node, 1, shape)
     require_spread(node, 2, node.output_shapes[0])
 
 

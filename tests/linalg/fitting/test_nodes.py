@@ -132,6 +132,18 @@ def test_misfits(
     assert problem.node == "tested" and problem.operator == op
 
 
+@pytest.mark.parametrize(("shape", "turned"), [((4, 5), 1), ((5, 4), 0)])
+def test_sums_of_other_lengths(shape: tuple[int, int], turned: int) -> None:
+    """ONNX's inference says nothing of them before opset 13."""
+    given = [f(2, 3), f(*shape), f()]
+    model, _ = model_of("Gemm", given, {"transB": turned}, version=9)
+    wanted = (
+        r"\[4, 5\], expected \[4, 3\]" if turned else r"\[5, 4\], expected \[3, 4\]"
+    )
+    with pytest.raises(ModelError, match=wanted):
+        nanoloom.compile(model)
+
+
 def test_axes_that_a_reduction_does_not_have(tmp_path: Path) -> None:
     for version, inputs, attributes in (
         (13, [f(2, 3), np.array([0, 5])], {}),
