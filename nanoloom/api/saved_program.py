@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from nanoloom.errors import DataDependent, Error, InputError
+from nanoloom.errors import DataDependent, InputError, ModelError, Unsupported
 
 if TYPE_CHECKING:
     from nanoloom.api.program import Program
@@ -29,8 +29,8 @@ def to_save(
             raise
         try:
             return program.with_options(any_value=True).bound(form, shapes)
-        except Error:
-            raise error from None
+        except (InputError, ModelError, Unsupported):
+            raise error from None  # the reason of the usual way, which users know
 
 
 def has_branches(source: Source) -> bool:

@@ -169,7 +169,7 @@ def in_whole(value: ir.Value) -> tuple[ir.Value, tuple[int, ...]]:
     ranks = {ir.RankedTensorType(x.type).rank for x in (whole, value)}
     if len(ranks) > 1:
         return value, ()
-    return whole, tuple(owner.attributes["static_offsets"])  # type: ignore[arg-type]
+    return whole, tuple(owner.attributes["static_offsets"])  # type: ignore[arg-type] - MLIR's stubs know no kinds of attributes
 
 
 def begin_of(value: ir.Value) -> tuple[int, ...]:
@@ -177,7 +177,7 @@ def begin_of(value: ir.Value) -> tuple[int, ...]:
     owner = value.owner
     if isinstance(owner, ir.Block) or source_of(value) == value:
         return ()
-    return tuple(owner.attributes["static_offsets"])  # type: ignore[arg-type]
+    return tuple(owner.attributes["static_offsets"])  # type: ignore[arg-type] - MLIR's stubs know no kinds of attributes
 
 
 def alone(op: Op) -> Statement:

@@ -211,13 +211,25 @@ def copied_from(value: ir.Value) -> ir.Value:
     if copies[0] not in ops:
         return value
     behind = ops[ops.index(copies[0]) + 1 : -1]
-    if any(
-        op.name not in ("memref.alloc", "memref.dim", "memref.copy") for op in behind
+    if not all(
+        op.name in ("memref.alloc", "memref.dim") or is_last(op) for op in behind
     ):
         return value  # what may write the source
     source = copies[0].operands[0]
     copies[0].erase()
     return source
+
+
+def is_last(op: ir.Operation) -> bool:
+    """Whether an operation copies what is returned, which nothing reads before."""
+    if op.name != "memref.copy":
+        return False
+    target = op.operands[1]
+    if isinstance(target.owner, ir.Block):
+        return True
+    others = [use.owner.operation for use in target.uses]
+    readers = {other.name for other in others if other != op}
+    return target.owner.name == "memref.alloc" and readers <= {"func.return"}
 
 
 def return_nothing(module: ir.Module) -> None:
