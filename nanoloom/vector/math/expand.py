@@ -1,9 +1,13 @@
-"""The pass: math operations on f32 become arithmetic, so that no libm call is left."""
+"""The pass: math operations on f32 become arithmetic, so that no libm call is left.
+
+Of those on f64 the ones that MLIR would lower inexactly (double.py).
+"""
 
 from __future__ import annotations
 
 from nanoloom.ir.mlir import arith, ir, named
 from nanoloom.linalg.builder.scalar import NONPOSITIVE
+from nanoloom.vector.math.double import OF_DOUBLES
 from nanoloom.vector.math.exp import exp_nonpositive
 from nanoloom.vector.math.table import EXPANSIONS
 from nanoloom.vector.widths import element_of, with_element
@@ -12,8 +16,8 @@ from nanoloom.vector.widths import element_of, with_element
 def expand_math(module: ir.Module) -> None:
     """Replace every math operation on f32, f16 or bf16, scalar or vector, in place.
 
-    f16 and bf16 are extended to f32 and truncated back.  f64, tensors and operations
-    that are instructions anyway stay as they are.
+    f16 and bf16 are extended to f32 and truncated back.  Most of f64, tensors and
+    operations that are instructions anyway stay as they are.
     """
     # Collected first: erasing during a walk would leave handles to freed operations.
     for op in filter(_is_expanded, named(module, *EXPANSIONS)):
@@ -28,6 +32,8 @@ def _is_expanded(op: ir.OpView) -> bool:
     if expansion is None or expansion.native:
         return False
     element = element_of(op.operation.results[0].type)
+    if isinstance(element, ir.F64Type):
+        return op.operation.name in OF_DOUBLES
     return isinstance(element, (ir.F32Type, ir.F16Type, ir.BF16Type))
 
 
@@ -36,6 +42,8 @@ def _expand(op: ir.Operation) -> ir.Value:
     if NONPOSITIVE in op.attributes:
         build = exp_nonpositive
     kind = op.results[0].type
+    if isinstance(element_of(kind), ir.F64Type):
+        return OF_DOUBLES[op.name](*op.operands)
     if isinstance(element_of(kind), ir.F32Type):
         return build(*op.operands)
     wide = with_element(kind, ir.F32Type.get())

@@ -100,7 +100,8 @@ _TAIL = """
 - f16 and bf16 operands are extended to f32 and the result is rounded back: at most
   0.51 ULP of f16 and bf16, except that some CPUs' conversion to bf16 (AVX512-BF16)
   makes 0 of a denormal.
-- f64 is left to libm.
+- f64 is left to libm; log1p and expm1 are made of its log and exp by Kahan's
+  corrections.
 - The code relies on fused multiply-add instructions (x86-64-v3, any AArch64, RISC-V V).
 
 Regenerate with `python -m nanoloom.vector.math > docs/math.md`."""
