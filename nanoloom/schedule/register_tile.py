@@ -149,7 +149,7 @@ def limits(
     return {
         "arithmetic": max(arithmetic(rows * vectors, prepared, unit, step), shifted),
         "loads": loaded / unit.load_per_cycle,
-        "latency": step.multiplies * unit.fma_latency,
+        "latency": step.latency or step.multiplies * unit.fma_latency,
         "lines": Cache.l2_loads / unit.load_per_cycle * read if m == 1 else 0,
     }
 

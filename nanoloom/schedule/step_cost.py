@@ -21,6 +21,8 @@ class StepCost:
     tile has a multiple of them, and no more columns than the result.
     swaps: whether the roles of load and broadcast may be swapped (register_tile.py).
     narrow: so many vectors of sums are in a register while they are added up.
+    latency: cycles until a sum can be added to again, 0 where that is as of multiply-
+    adds, one behind the other.
     widened: bits of a row's numbers in the copy in front of the loops (widened.py).
     """
 
@@ -39,6 +41,7 @@ class StepCost:
     together: int = 1
     swaps: bool = False
     narrow: int = 1
+    latency: float = 0
 
 
 FMA = StepCost(swaps=True)  # a broadcast, a load and a multiply-add

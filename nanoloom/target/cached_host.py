@@ -95,8 +95,10 @@ def from_dict(facts: dict[str, Any]) -> Target:
     """The inverse of `to_dict`."""
     made = dict(facts)
     made["isa"] = INSTRUCTION_SETS[facts["isa"]]
-    unit = VectorUnit(**facts["vector"])  # JSON has no tuples
-    made["vector"] = dataclasses.replace(unit, rates=tuple(map(tuple, unit.rates)))
+    unit = VectorUnit(**facts["vector"])
+    # JSON has no tuples.
+    rates, latencies = (tuple(map(tuple, x)) for x in (unit.rates, unit.latencies))
+    made["vector"] = dataclasses.replace(unit, rates=rates, latencies=latencies)
     made["caches"] = Caches(**facts["caches"])
     made["extensions"] = frozenset(facts["extensions"])
     if facts["matrix"] is not None:

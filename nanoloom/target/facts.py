@@ -19,7 +19,8 @@ class VectorUnit:
     alu_per_cycle is arithmetic of any kind, multiply-adds included, 0 where it is as
     fma_per_cycle.  load_left: of a cycle, what is left of a load beside multiply-adds,
     as measured.  rates: of instructions, by name, that it executes at another rate
-    than the table of instructions says.  grouped: so many
+    than the table of instructions says; latencies: that wait for their sums longer or
+    shorter, in cycles.  grouped: so many
     registers can be one operand, and take as many passes (LMUL of RVV).  passes: that a
     whole register takes, a part of it fewer.  in_order: a core waits where a loaded
     number is used first.  form: of loops over vectors that a schedule says nothing else
@@ -40,6 +41,7 @@ class VectorUnit:
     alu_per_cycle: float = 0
     load_left: float = 0.2
     rates: tuple[tuple[str, float], ...] = ()
+    latencies: tuple[tuple[str, float], ...] = ()
     passes: int = 1
     vscale_min: int = 1
     form: str = MASKED_REMAINDER

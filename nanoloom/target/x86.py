@@ -74,11 +74,14 @@ AVX512 = VectorUnit(
 # Sapphire Rapids and Granite Rapids do bf16 in tiles: vdpbf16ps every other cycle, as
 # nanoloom.target.peaks measures it; two multiply-adds a cycle are as many products.
 AVX512_WITH_TILES = replace(AVX512, rates=(("vdpbf16ps", 0.5),))
-AVX512_ZEN5 = replace(AVX512, alu_per_cycle=4)  # two pipes multiply, two others add
+# Two pipes multiply, two others add.  Latencies as measured on Zen 4.
+AVX512_ZEN5 = replace(
+    AVX512, alu_per_cycle=4, latencies=(("vdpbf16ps", 6), ("vpdpbusd", 4))
+)
 # Zen 4 has 256-bit pipes: a 512-bit operation takes two cycles of one.
 AVX512_IN_HALVES = replace(
-    AVX512, fma_per_cycle=1, load_per_cycle=1, store_per_cycle=0.5, alu_per_cycle=2,
-    passes=2,
+    AVX512_ZEN5, fma_per_cycle=1, load_per_cycle=1, store_per_cycle=0.5,
+    alu_per_cycle=2, passes=2,
 )  # fmt: skip
 
 

@@ -51,6 +51,7 @@ from nanoloom.target.instructions.choose import (
     DotUse,
     counts_at_once,
     dot_for,
+    pair_use,
     scalable_dot,
     widens_products,
 )
@@ -204,6 +205,18 @@ def dot_use(root: Statement, shape: Contraction, target: Target) -> DotUse | Non
     return dot_for(target, left, right)
 
 
+def instruction_use(
+    family: Family, root: Statement, shape: Contraction, target: Target
+) -> DotUse | None:
+    """The instruction that multiplies groups of a family; None if it has none."""
+    if family in (INT8_DOT, BF16_DOT):
+        return dot_use(root, shape, target)
+    if family in (INT8_PAIRS, INT16_PAIRS):
+        left, right, _ = elements(root, shape)
+        return pair_use(target, left, right)
+    return None
+
+
 def column_sums(
     family: Family, root: Statement, shape: Contraction, target: Target
 ) -> int:
@@ -231,6 +244,9 @@ def step_cost(
     are read under a mask, which without mask registers is one more vector.
     """
     cost = numbers_cost(family, root, shape, target)
+    use = instruction_use(family, root, shape, target)
+    if use is not None:
+        cost = replace(cost, latency=use.dot.waits(target))
     if family is INT8_INNER:
         return cost  # panels come as fast as they are multiplied, rows are wide before
     if packed and panel_bits(family, shape):

@@ -28,6 +28,8 @@ BITS = {
 # Numbers that fill a lane.
 GROUP = {name: LANE // bits for name, bits in BITS.items() if bits <= LANE}
 
+INTEGER_ADDITION = 1  # cycles, of vectors: of every CPU that is named here
+
 # Arrays of the operands' numbers, flat; what they give is flat as well.
 Meaning = Callable[..., Any]
 
@@ -54,6 +56,8 @@ class Instruction:
     words: numbers behind the operands, 64 bits each: roundings, lanes.
     per_cycle: how many a core begins in a cycle, 0 where that is as multiply-adds of
     the same registers; a CPU where it is not has its own rate (VectorUnit.rates).
+    latency: cycles from the sums that it adds to until the new ones, 0 where nothing
+    else is known than that of multiply-adds; a CPU has its own (VectorUnit.latencies).
     """
 
     name: str
@@ -74,6 +78,7 @@ class Instruction:
     intrinsic: str = ""
     words: tuple[int, ...] = ()
     per_cycle: float = 0
+    latency: float = 0
 
     def is_of(self, target: Target) -> bool:
         """Whether a target has it."""
@@ -84,6 +89,17 @@ class Instruction:
         unit = target.vector
         own = dict(unit.rates).get(self.name)
         return own or self.per_cycle or unit.fma_per_cycle
+
+    def waits(self, target: Target) -> float:
+        """Cycles until its sums can be added to again, on a target.
+
+        Integers that it does not add itself are added behind it: sums wait for that
+        addition alone.
+        """
+        if not self.accumulates:
+            return INTEGER_ADDITION
+        own = dict(target.vector.latencies).get(self.name)
+        return own or self.latency or target.vector.fma_latency
 
     @property
     def group(self) -> int:
@@ -178,6 +194,7 @@ def sums_of_products(
     scalable: bool = False,
     accumulates: bool = True,
     intrinsic: str = "",
+    latency: float = 0,
 ) -> Instruction:
     """An instruction that adds products of two registers to a third one's lanes.
 
@@ -200,4 +217,5 @@ def sums_of_products(
         shape or (1, 1, GROUP[left]),
         scalable,
         intrinsic=intrinsic,
+        latency=latency,
     )

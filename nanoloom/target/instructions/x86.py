@@ -19,14 +19,18 @@ from nanoloom.target.instructions.instruction import (
 
 X86 = "llvm.x86."
 WIDTHS = {128: "sse4.2", 256: "avx2", 512: "avx512f"}
+# Of products of bytes, added to a sum: LLVM's models of Ice Lake and Sapphire Rapids.
+BYTES_LATENCY = 5
 
 
 def _dot(
     name: str, needs: str, types: str, bits: int, function: str, intrinsic: str = ""
 ) -> Instruction:
+    latency = BYTES_LATENCY if types.endswith("s32") else 0
     return sums_of_products(
-        name, needs, types, bits, function, meanings.dot, intrinsic=intrinsic
-    )
+        name, needs, types, bits, function, meanings.dot, intrinsic=intrinsic,
+        latency=latency,
+    )  # fmt: skip
 
 
 DOTS = (

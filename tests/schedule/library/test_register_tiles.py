@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
+from nanoloom.nest.contraction import roles
 from nanoloom.nest.extent import Lanes
 from nanoloom.notation import (
     Buffer,
@@ -17,7 +18,9 @@ from nanoloom.notation import (
     maximum,
     minimum,
 )
+from nanoloom.schedule import register_tile
 from nanoloom.schedule.choose import choose
+from nanoloom.schedule.families import INT8_DOT, INT8_PAIRS, Family
 from nanoloom.schedule.language import (
     CopyOperand,
     Nanokernel,
@@ -27,6 +30,7 @@ from nanoloom.schedule.language import (
     UnrollAndJam,
     Vectorize,
 )
+from nanoloom.schedule.library.family import step_cost
 from nanoloom.target import Target, by_name
 from tests.linalg.bounds import sample, wide
 from tests.notation.programs import kernels
@@ -224,3 +228,25 @@ def test_a_number_is_loaded_between_products(name: str) -> None:
     assert work[0] == "vfmacc.vf"
     assert work[: len(work) // 2].count("flw") in range(numbers // 4, numbers)
     assert touches_stack(loop) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "family", "cycles"),
+    [("x86-64-v3", INT8_PAIRS, 1), ("icelake-server", INT8_DOT, 5)],
+)
+def test_sums_wait_for_what_adds_to_them(
+    name: str, family: Family, cycles: float
+) -> None:
+    """Of products that are added behind it is the addition.
+
+    A single row of AVX2 then needs no six sums side by side, which do not divide it.
+    """
+    (kernel,) = kernels(product(1, 256, 128, "int8", "int32")).kernels.values()
+    (root,) = (stage for stage in kernel.nest.stages if stage.is_reduction)
+    target = by_name(name)
+    shape = roles(root)
+    assert shape is not None
+    step = step_cost(family, root, shape, target, packed=True)
+    assert step.latency == cycles
+    if target == AVX2:
+        assert register_tile.choose(1, 128, 32, target.vector, step).vectors == 4

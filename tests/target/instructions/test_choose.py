@@ -193,6 +193,29 @@ def test_how_many_a_cycle(target: str, rate: float) -> None:
     assert use is not None and use.dot.rate(by_name(target)) == rate
 
 
+@pytest.mark.parametrize(
+    ("target", "kinds", "cycles"),
+    [
+        ("znver4", ("bf16", "bf16"), 6),
+        ("znver5", ("u8", "s8"), 4),
+        ("icelake-server", ("u8", "s8"), 5),
+        ("alderlake", ("u8", "s8"), 5),
+        ("neoverse-n2", ("u8", "u8"), 4),
+    ],
+)
+def test_how_long_a_sum_waits(
+    target: str, kinds: tuple[str, str], cycles: float
+) -> None:
+    """As the unit says, the table, or as for a multiply-add."""
+    use = dot_for(by_name(target), *kinds)
+    assert use is not None and use.dot.waits(by_name(target)) == cycles
+
+
+def test_products_that_are_added_behind_wait_for_the_addition() -> None:
+    use = pair_use(by_name("x86-64-v3"), "u8", "s8")
+    assert use is not None and use.dot.waits(by_name("x86-64-v3")) == 1
+
+
 def test_a_tile_takes_its_time() -> None:
     target = by_name("sapphirerapids")
     assert {x.rate(target) for x in x86.TILE_PRODUCTS} == {1 / 16}
