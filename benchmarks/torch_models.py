@@ -42,6 +42,21 @@ def image(model: str, config: str, size: int = 224, **sizes: Any) -> Callable[[]
     return made
 
 
+def drawn_wide(make: Callable[[], Made]) -> Callable[[], Made]:
+    """The same with He's weights and plain statistics: as made, deep values are 0."""
+
+    def made() -> Made:
+        module, args = make()
+        for part in module.modules():
+            if isinstance(part, nn.Conv2d):
+                nn.init.kaiming_normal_(part.weight)
+            elif isinstance(part, nn.BatchNorm2d):
+                part.reset_parameters()
+        return module, args
+
+    return made
+
+
 class UNet(nn.Module):
     """Down and up again in steps of two, with the levels' own values beside."""
 
@@ -132,10 +147,10 @@ MODELS: dict[str, Callable[[], Made]] = {
     "convnext-tiny": image("ConvNextModel", "ConvNextConfig"),
     "resnet50": image("ResNetModel", "ResNetConfig"),
     "mobilenet_v2": image("MobileNetV2Model", "MobileNetV2Config"),
-    "efficientnet_b0": image(
+    "efficientnet_b0": drawn_wide(image(
         "EfficientNetModel", "EfficientNetConfig", width_coefficient=1.0,
         depth_coefficient=1.0, hidden_dim=1280,
-    ),
+    )),
     "unet": lambda: (UNet(), (torch.randn(1, 3, 128, 128),)),
     "lstm": lambda: (Recurrent(), (torch.randn(32, 1, 128),)),
     "llama": decoder,
