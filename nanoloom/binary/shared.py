@@ -156,16 +156,15 @@ def runtime_objects(triple: str, cache: Cache, *, nice: int = 0) -> list[bytes]:
 def runtime_meanwhile(triple: str, cache: Cache) -> Generator[None]:
     """Have the cache hold the runtime at the end of the `with`, to be linked with.
 
-    Its compilers run while the model is read, on CPUs that would wait.
+    Its compilers run while the model is read, on CPUs that would wait.  What is raised
+    inside waits for none of them.
     """
 
     def work() -> None:
         with wait_for_compiler(), suppress(Error, OSError):  # whoever links says so
             runtime_objects(triple, cache, nice=NICE)
 
-    thread = Thread(target=work, name="nanoloom runtime")
+    thread = Thread(target=work, name="nanoloom runtime", daemon=True)
     thread.start()
-    try:
-        yield
-    finally:
-        thread.join()
+    yield
+    thread.join()

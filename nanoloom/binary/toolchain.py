@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import os
 import subprocess
+import weakref
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import ClassVar
 
 from nanoloom.errors import Error, refused
 
@@ -42,7 +45,12 @@ def zig_triple(triple: str) -> str:
 
 
 class Run:
-    """One running tool; started at once, so that several may run side by side."""
+    """One running tool; started at once, so that several may run side by side.
+
+    It ends with this process, and with the call that waits for it.
+    """
+
+    _begun: ClassVar[weakref.WeakSet[Run]] = weakref.WeakSet()
 
     def __init__(
         self, arguments: Sequence[str], what: str, folder: Path, nice: int = 0
@@ -67,10 +75,12 @@ class Run:
                 errors="replace",
                 cwd=folder,
                 env=os.environ | places,
+                process_group=0,  # what a terminal sends is for the parent
             )
         except OSError as error:
             said = f"{what}: cannot start {tool}"
             raise refused(said, error, hint=_HINT, stage="binary") from error
+        self._begun.add(self)
         if nice:
             with suppress(OSError):  # it may not be there any more
                 os.setpriority(os.PRIO_PROCESS, self._process.pid, nice)
@@ -81,7 +91,11 @@ class Run:
         Raises:
             Error: the tool failed; the message has the first line that says why.
         """
-        said, _ = self._process.communicate()
+        try:
+            said, _ = self._process.communicate()
+        except BaseException:  # whoever interrupts waits for no tool
+            self.stop()
+            raise
         if self._process.returncode == 0:
             return said
         lines = [line.strip() for line in said.splitlines() if line.strip()]
@@ -94,3 +108,13 @@ class Run:
         if self._process.poll() is None:
             self._process.kill()
             self._process.communicate()
+
+    @classmethod
+    def end_all(cls) -> None:
+        """Kill what still runs: the process ends."""
+        for run in list(cls._begun):
+            if run._process.poll() is None:
+                run._process.kill()
+
+
+atexit.register(Run.end_all)

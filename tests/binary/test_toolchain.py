@@ -1,0 +1,82 @@
+"""Tools end with whoever waits for them, and by nobody's signal but ours."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from nanoloom.binary import shared, toolchain
+from nanoloom.binary.toolchain import Run
+from nanoloom.cache import Cache
+from nanoloom.errors import Error
+
+
+@pytest.fixture
+def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A tool that works until somebody ends it, or for 20 s; the second one fails."""
+    tool = tmp_path / "zig"
+    begun = tmp_path / "begun"
+    first = f"[ ! -e {begun} ] && echo $$ > {begun} && exec sleep 20"
+    tool.write_text(f"#!/bin/sh\n{first}\nexit 1\n")
+    tool.chmod(0o755)
+    monkeypatch.setattr(toolchain, "zig", lambda: tool)
+    return begun
+
+
+def number_in(file: Path) -> int:
+    while not (file.exists() and file.read_text().endswith("\n")):
+        os.sched_yield()
+    return int(file.read_text())
+
+
+def is_gone(number: int) -> bool:
+    try:
+        os.kill(number, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_an_interrupted_wait_ends_the_tool(slow: Path, tmp_path: Path) -> None:
+    run = Run([], "working", tmp_path)
+    number = number_in(slow)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(KeyboardInterrupt):
+            run.wait()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert is_gone(number)
+
+
+def test_what_a_terminal_sends_is_not_for_the_tool(slow: Path, tmp_path: Path) -> None:
+    run = Run([], "working", tmp_path)
+    assert os.getpgid(number_in(slow)) != os.getpgrp()
+    run.stop()
+
+
+def test_what_fails_meanwhile_waits_for_no_tool(
+    slow: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared, "RUNTIME_SOURCES", shared.RUNTIME_SOURCES[:1])
+    number = 0
+    with (
+        pytest.raises(Error, match="the model is at fault"),
+        shared.runtime_meanwhile("x86_64-linux-gnu", Cache(tmp_path / "cache")),
+    ):
+        number = number_in(slow)
+        raise Error("the model is at fault")
+    assert not is_gone(number)
+    Run.end_all()
+    for thread in threading.enumerate():
+        if thread.name == "nanoloom runtime":
+            thread.join()
