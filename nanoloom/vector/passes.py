@@ -45,6 +45,7 @@ from nanoloom.vector.nanokernel.tile.partial_stores import (
 )
 from nanoloom.vector.number_products import use_number_products
 from nanoloom.vector.prefetch import fetch_panels
+from nanoloom.vector.read_buffers import read_buffers, read_where_it_lies
 from nanoloom.vector.redundant_copies import drop_redundant_copies
 from nanoloom.vector.scratch_memory import place_temporaries
 from nanoloom.vector.store_at import (
@@ -91,9 +92,8 @@ FEWER_TENSORS = ("eliminate-empty-tensors",)  # results are computed where wante
 TO_BUFFERS = (
     "one-shot-bufferize{bufferize-function-boundaries=1 "
     "function-boundary-type-conversion=identity-layout-map}",
-    "canonicalize",
-    "cse",
 )
+CLEAN = ("canonicalize", "cse")
 
 
 # Arithmetic on f16 and bf16, which only MLIR text has, is f32's and rounded each time:
@@ -103,9 +103,12 @@ IN_F32 = ("arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f3
 
 def to_buffers(work: Work) -> None:
     """Tensors become buffers, results the arguments that stand for them."""
+    read_buffers(work.module)
     if named(work.module, EMPTY):  # else it takes as long as bufferizing, for nothing
         run_pipeline(work.module, FEWER_TENSORS, verify=False)
     run_pipeline(work.module, TO_BUFFERS, verify=False)
+    read_where_it_lies(work.module)
+    run_pipeline(work.module, CLEAN, verify=False)
     drop_redundant_copies(work.module)
     return_nothing(work.module)
 
