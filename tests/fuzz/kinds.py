@@ -25,11 +25,19 @@ def broken(seed: int, bench: Bench) -> Outcome:
     raise ZeroDivisionError
 
 
+def module(seed: int, bench: Bench) -> Outcome:
+    """Imports torch when such a case is there."""
+    from tests.fuzz.modules.check import check_module
+
+    return check_module(seed, bench)
+
+
 KINDS: dict[str, Callable[[int, Bench], Outcome]] = {
     "graph": check_graph,
     "broken": broken,
     "damage": check_damage,
     "classical": check_classical,
+    "module": module,
     "old": partial(check_graph, old=True),
     **{name: partial(check_family, name) for name in FAMILIES},
 }

@@ -1,0 +1,1 @@
+"""Random modules of PyTorch, compiled in both ways, beside torch itself."""
