@@ -9,7 +9,7 @@ import torch
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._guards import TracingContext
-from torch._subclasses.fake_tensor import FakeTensor
+from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.traceback import preserve_node_meta
 
@@ -21,6 +21,10 @@ from nanoloom.torch.parts import compiled_parts
 
 Run = Callable[..., Any]
 STATIC = "_dynamo_static_input_type"
+AUTOCAST = (
+    torch.amp.autocast_mode._enter_autocast,
+    torch.amp.autocast_mode._exit_autocast,
+)
 TRAINING = Unsupported(
     "the graph would be trained: a parameter or an input asks for a gradient",
     where="torch.compile",
@@ -89,15 +93,15 @@ def plain_graph(graph: fx.GraphModule, fakes: Sequence[Any]) -> fx.GraphModule |
 
     with mode, torch.no_grad(), preserve_node_meta():
         traced = make_fx(run, pre_dispatch=True)(*fakes)
-    if any(is_mutation(n) or has_graph(traced, n) for n in traced.graph.nodes):
+    if any(is_mutation(n) or is_region(traced, n) for n in traced.graph.nodes):
         return None
     return None if shares(traced) else traced
 
 
-def has_graph(owner: fx.GraphModule, node: fx.Node) -> bool:
-    """Whether a node is a graph inside, as of an autocast region."""
+def is_region(owner: fx.GraphModule, node: fx.Node) -> bool:
+    """Whether a node is a graph inside, or begins or ends a region of autocast."""
     if node.op != "get_attr":
-        return False
+        return node.target in AUTOCAST
     return isinstance(getattr(owner, str(node.target), None), fx.GraphModule)
 
 
@@ -124,7 +128,8 @@ def behind_autograd(
         context = TracingContext.try_get()
         facts = context.fw_metadata if context is not None else None
         static = set(facts.static_input_indices) if facts is not None else set[int]()
-        return compiled_parts(made, static, settings)
+        with unset_fake_temporarily():  # tensors that the graph holds have numbers
+            return compiled_parts(made, static, settings)
 
     def refused(made: fx.GraphModule, given: Sequence[Any]) -> Run:
         raise TRAINING

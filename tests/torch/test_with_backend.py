@@ -75,6 +75,34 @@ def test_a_view_of_an_argument_stays_one(options: dict[str, Any]) -> None:
     assert doubled.tolist() == (x * 2).tolist()
 
 
+def test_a_graph_behind_autograd_has_numbers_of_its_own(
+    options: dict[str, Any],
+) -> None:
+    def choose(x: Any) -> Any:
+        return x[1:], x[torch.tensor([0, -1])] * torch.tensor(0.5)
+
+    x = torch.arange(6.0)
+    view, chosen = compiled(choose, options, fullgraph=True)(x)
+    assert view.data_ptr() == x[1:].data_ptr()
+    assert chosen.tolist() == [0, 2.5]
+
+
+def test_autocast_inside_of_a_module(options: dict[str, Any]) -> None:
+    module = models.mlp().requires_grad_(False)
+
+    def run(x: Any) -> Any:
+        with torch.autocast("cpu", torch.bfloat16):
+            y = module(x)
+        return y, module(x)
+
+    x = torch.randn(3, 5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ModelWarning)
+        made = compiled(run, options, fullgraph=True)(x)
+    for ours, wanted, bound in zip(made, run(x), (0.02, 1e-6), strict=True):
+        assert ours.dtype == wanted.dtype and close(ours, wanted, bound)
+
+
 class Alien(nn.Module):
     """The middle has no place in a program: its eigenvalues are complex."""
 
