@@ -21,16 +21,15 @@ def gelu(call: Call) -> ir.Value:
 
 
 def leaky_relu(call: Call) -> ir.Value:
-    slope = call.number("negative_slope")
-    return call.w("LeakyRelu", call.value("self", call.dtype), alpha=float(slope))
+    slope = call.attribute(call.number("negative_slope"), call.dtype)
+    return call.w("LeakyRelu", call.value("self", call.dtype), alpha=slope)
 
 
 def elu(call: Call) -> ir.Value:
     if call["scale"] != 1 or call["input_scale"] != 1:
         raise call.refuse("has scales")
-    return call.w(
-        "Elu", call.value("self", call.dtype), alpha=float(call.number("alpha"))
-    )
+    alpha = call.attribute(call.number("alpha"), call.dtype)
+    return call.w("Elu", call.value("self", call.dtype), alpha=alpha)
 
 
 def softplus(call: Call) -> ir.Value:
@@ -45,7 +44,8 @@ def softplus(call: Call) -> ir.Value:
 
 
 def hardsigmoid(call: Call) -> ir.Value:
-    return call.w("HardSigmoid", call.value("self", call.dtype), alpha=1 / 6, beta=0.5)
+    slope = call.attribute(1 / 6, call.dtype)
+    return call.w("HardSigmoid", call.value("self", call.dtype), alpha=slope, beta=0.5)
 
 
 def hardtanh(call: Call) -> ir.Value:

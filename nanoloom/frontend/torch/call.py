@@ -148,6 +148,16 @@ class Call:
             return constant
         return given
 
+    def attribute(self, number: Any, dtype: ir.DataType) -> float:
+        """A number as an attribute, of which ONNX keeps 32 bits.
+
+        Raises Unsupported where more are computed with: with constants, it is exact.
+        """
+        value = float(number)
+        if dtype == ir.DataType.DOUBLE and float(np.float32(value)) != value:
+            raise self.refuse(f"has {value}, of which an attribute keeps 32 bits")
+        return value
+
     def numbers(self, name: str, count: int = 0) -> list[int]:
         """Numbers, one of which stands for all of them."""
         given = self.args[name]

@@ -13,7 +13,7 @@ FLOATS = {T.FLOAT, T.DOUBLE, T.FLOAT16, T.BFLOAT16}
 
 # The same function under another name: of the result's element type.
 UNARY = {
-    "abs": "Abs", "neg": "Neg", "exp": "Exp", "log": "Log", "sqrt": "Sqrt",
+    "abs": "Abs", "exp": "Exp", "log": "Log", "sqrt": "Sqrt",
     "sin": "Sin", "cos": "Cos", "tan": "Tan", "asin": "Asin", "acos": "Acos",
     "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh", "tanh": "Tanh", "asinh": "Asinh",
     "acosh": "Acosh", "atanh": "Atanh", "erf": "Erf", "sigmoid": "Sigmoid",
@@ -92,11 +92,28 @@ def div(call: Call) -> ir.Value:
 
 
 def floor_divided(call: Call, a: ir.Value, b: ir.Value) -> ir.Value:
-    """Integers; ONNX's quotient is rounded to zero, its remainder has the sign of b."""
-    unsigned = call.dtype.name.startswith("UINT")
-    if unsigned:
-        return call.w("Div", a, b)
-    return call.w("Div", call.w("Sub", a, call.w("Mod", a, b)), b)
+    """Integers; ONNX's quotient is rounded to zero: one too much below it."""
+    w, dtype = call.w, call.dtype
+    quotient = w("Div", a, b)
+    if is_unsigned(dtype):
+        return quotient
+    zero = w.constant(0, dtype)
+    signs = [w.typed(T.BOOL, "Less", x, zero) for x in (a, b)]
+    rest = w("Not", w.typed(T.BOOL, "Equal", w("Mod", a, b), zero))
+    below = w("And", w.typed(T.BOOL, "Xor", *signs), rest)
+    return w("Sub", quotient, w.cast(below, dtype))
+
+
+def is_unsigned(dtype: ir.DataType) -> bool:
+    return dtype.name.startswith("UINT")
+
+
+def negative(call: Call) -> ir.Value:
+    """ONNX negates no unsigned numbers; torch wraps them around."""
+    x = call.value("self", call.dtype)
+    if is_unsigned(call.dtype):
+        return call.w("Sub", call.w.constant(0, call.dtype), x)
+    return call.w("Neg", x)
 
 
 def floor_divide(call: Call) -> ir.Value:
@@ -247,7 +264,8 @@ OPERATORS = {
     **{name: rounding(op) for name, op in ROUNDING.items()},
     **{name: bitwise(op) for name, op in BITWISE.items()},
     **dict.fromkeys(SAME, same),
-    "round": round_even, "trunc": trunc, "add": add, "sub": sub, "rsub": rsub,
+    "neg": negative, "round": round_even, "trunc": trunc,
+    "add": add, "sub": sub, "rsub": rsub,
     "mul": mul, "multiply": mul, "div": div, "divide": div, "true_divide": div,
     "floor_divide": floor_divide, "remainder": remainder, "fmod": fmod, "pow": power,
     "maximum": extreme("Max"), "minimum": extreme("Min"),

@@ -50,7 +50,7 @@ def batch_norm(call: Call) -> object:
     dtype = computed_in(call)
     weight, bias = affine(call, dtype, [call.extent("input", 1)])
     mean, variance = (call.value(f"running_{n}", dtype) for n in ("mean", "var"))
-    x, eps = call.value("input", dtype), float(call.number("eps"))
+    x, eps = call.value("input", dtype), epsilon(call, dtype)
     made = call.w("BatchNormalization", x, weight, bias, mean, variance, epsilon=eps)
     return results(call, made, "statistics")
 
@@ -71,7 +71,7 @@ def epsilon(call: Call, dtype: ir.DataType) -> float:
     if call["eps"] is None:
         wide = np.float64 if dtype == T.DOUBLE else np.float32
         return float(np.finfo(wide).eps)
-    return float(call.number("eps"))
+    return call.attribute(call.number("eps"), dtype)
 
 
 def layer_norm(call: Call) -> object:
@@ -87,7 +87,7 @@ def group_norm(call: Call) -> object:
     dtype = computed_in(call)
     groups = int(call["num_groups"])
     weight, bias = affine(call, dtype, [call.extent("input", 1)])
-    x, eps = call.value("input", dtype), float(call.number("eps"))
+    x, eps = call.value("input", dtype), epsilon(call, dtype)
     made = call.w("GroupNormalization", x, weight, bias, num_groups=groups, epsilon=eps)
     return results(call, made, "mean and deviation")
 
@@ -97,7 +97,7 @@ def instance_norm(call: Call) -> object:
         return batch_norm(call)
     dtype = computed_in(call)
     weight, bias = affine(call, dtype, [call.extent("input", 1)])
-    x, eps = call.value("input", dtype), float(call.number("eps"))
+    x, eps = call.value("input", dtype), epsilon(call, dtype)
     made = call.w("InstanceNormalization", x, weight, bias, epsilon=eps)
     return results(call, made, "mean and deviation")
 

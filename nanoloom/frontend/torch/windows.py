@@ -184,6 +184,8 @@ def resized(call: Call, spatial: int, **attributes: Any) -> ir.Value:
         x = w.cast(x, T.FLOAT)
     factors = call["scale_factors"] or scales(call, spatial)
     if factors and all(isinstance(f, int | float) for f in factors):
+        if attributes["mode"] != "nearest":  # which torch has at places of 32 bits
+            factors = [call.attribute(f, call.dtype) for f in factors]
         each = w.constant([1, 1, *factors], T.FLOAT)
         return w.cast(w("Resize", x, None, each, **attributes), call.dtype)
     sizes = w.ints(call.shape)
