@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 
@@ -136,19 +137,47 @@ def one_hot(own: Own) -> Array:
     return np.where(indices == places, on, off)
 
 
+def quantize(own: Own) -> Array:
+    """The reference converts to int32 first: infinities and large numbers wrap."""
+    kind, scale, zero = own.node.outputs[0].dtype, own.inputs[1], own.inputs[2:]
+    if kind is None or scale is None or own.int("precision", 0):
+        raise ValueError("computed by other arithmetic")
+    limits = ml_dtypes.iinfo(kind.numpy())
+    whole = np.rint(own.x / placed(own, scale)).astype(np.float64)
+    if zero and zero[0] is not None:
+        whole = whole + placed(own, zero[0]).astype(np.float64)
+    held = np.clip(whole, int(limits.min), int(limits.max))
+    return np.where(np.isnan(whole), int(limits.min), held).astype(kind.numpy())
+
+
+def placed(own: Own, parameter: Array) -> Array:
+    """One for all numbers, for each place of an axis or for each block of places."""
+    axis, block = own.int("axis", 1), own.int("block_size", 0)
+    if parameter.size == 1:
+        return parameter.reshape(())
+    if block:
+        wide = np.repeat(parameter, block, axis)
+        return np.take(wide, range(own.x.shape[axis]), axis)
+    shape = [1] * own.x.ndim
+    shape[axis] = parameter.size
+    return parameter.reshape(shape)
+
+
 FLOATS = ("float32", "float64")
 INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
-OF_OTHER_TYPES = ("BitCast", "OneHot")  # than their first input
+OF_OTHER_TYPES = ("BitCast", "OneHot", "QuantizeLinear")  # than their first input
 RULES: Mapping[str, Rule] = {
     "BitCast": bit_cast, "Celu": celu, "CumProd": cumulative_product, "Elu": elu,
     "Erf": lambda own: erf(own.wide), "Gelu": gelu, "HardSwish": hard_swish,
-    "LpNormalization": lp_normalization, "OneHot": one_hot, "Selu": selu,
-    "Softplus": softplus, "Softsign": softsign, "Swish": swish,
+    "LpNormalization": lp_normalization, "OneHot": one_hot,
+    "QuantizeLinear": quantize, "Selu": selu, "Softplus": softplus,
+    "Softsign": softsign, "Swish": swish,
 }  # fmt: skip
 KINDS: Mapping[str, tuple[str, ...]] = dict.fromkeys(RULES, FLOATS) | {
     "BitCast": ("float32", "float64", "int32", "int64", "uint32", "uint64"),
     "CumProd": (*FLOATS, "int32", "int64"),
     "OneHot": (*FLOATS, "float16", *INTEGERS),
+    "QuantizeLinear": (*FLOATS, "float16", "bfloat16", "int32"),
 }  # of the first input
 
 
@@ -175,5 +204,9 @@ def is_own(node: ir.Node) -> bool:
     first = node.inputs[0] if node.inputs else None
     if first is None or first.dtype is None or first.dtype.is_string():
         return False
+    if node.op_type == "QuantizeLinear":
+        made = node.outputs[0].dtype
+        if made is None or not made.is_integer():
+            return False
     name = np.dtype(first.dtype.numpy()).name
     return node.domain in ("", "ai.onnx") and name in KINDS.get(node.op_type, ())

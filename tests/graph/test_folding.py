@@ -129,6 +129,20 @@ def test_what_onnx_leaves_open_is_the_same_both_ways(to: str, tmp_path: Path) ->
     np.testing.assert_array_equal(*made)
 
 
+@pytest.mark.parametrize("zero", ["uint8", "int8", "int16"])
+def test_what_is_quantized_saturates_both_ways(zero: str, tmp_path: Path) -> None:
+    """Beyond 32 bits, too: a mask's largest number, the reciprocal of nothing."""
+    x = np.array([np.inf, -np.inf, 3.4e38, -3.4e38, 5e9, -7e9, 2.5, -3.5], np.float32)
+    limits = np.iinfo(zero)
+    inputs = [x, np.array(0.5, np.float32), np.array(limits.min + 1, zero)]
+    exact = np.rint(x.astype(np.float64) / 0.5) + limits.min + 1
+    right = np.clip(exact, limits.min, limits.max).astype(zero)
+    for constants in (range(1, 3), range(3)):
+        model, feeds = model_of("QuantizeLinear", inputs, {}, constants=constants)
+        made = nanoloom.compile(model, cache=Cache(tmp_path))(feeds)["y0"]
+        np.testing.assert_array_equal(made, right)
+
+
 @pytest.mark.parametrize("kind", ["float32", "float16", "int64"])
 @pytest.mark.parametrize("axis", [-1, 0, 1])
 def test_one_hot_chooses(kind: str, axis: int, tmp_path: Path) -> None:

@@ -63,6 +63,26 @@ def test_all_numbers_are_the_references(name: str, x: str, y: str) -> None:
     assert (got != every(x)).any()
 
 
+@pytest.mark.parametrize("operator", ["Reciprocal", "Exp"])
+@pytest.mark.parametrize("y", TYPES)
+def test_what_is_beyond_all_integers_saturates(operator: str, y: str) -> None:
+    """The reference wraps where a number has more than 32 bits."""
+    text = model(f"b = Mul(d, far) f = {operator}(b)", "uint8", y).replace(
+        "<float s", "<float far = {15.0}, float s"
+    )
+    assert operators(optimized(text)) == ["Table"]
+    got = evaluate(proto(text), {"x": every("uint8")})[0]
+    x = (every("uint8").astype(np.float32) - 128) * np.float32(0.0737) * 15
+    with np.errstate(all="ignore"):
+        f = 1 / x if operator == "Reciprocal" else np.exp(x, dtype=np.float32)
+    zero = 7 if y == "uint8" else -3
+    exact = np.rint(f.astype(np.float64) / 0.0377) + zero
+    right = np.clip(exact, np.iinfo(y).min, np.iinfo(y).max)
+    assert (abs(got - right) <= 1).all()
+    assert (got == right).mean() > 0.9
+    assert (f > 1e9).any()
+
+
 def test_tables_take_the_layout_of_what_they_read() -> None:
     graph = optimized(f"""g (uint8[1, 3, 4, 5] x) => (uint8[1, 6, 4, 5] y) {CONSTANTS}
         {{ p = Transpose<perm = [0, 2, 3, 1]>(x) d = DequantizeLinear(p, s, z)
