@@ -1,7 +1,9 @@
-"""Whether the equation of an Einsum is one, as numpy and ONNX Runtime read it."""
+"""The equation of an Einsum, as numpy and ONNX Runtime read it."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from string import ascii_letters
 
 DOTS = "..."
@@ -27,3 +29,39 @@ def equation_fault(equation: str, operands: int) -> str:
     if arrow and unknown:
         return f"{about} has {unknown[0]} in its output, but in no input"
     return ""
+
+
+def hidden_dimensions(term: str, rank: int) -> int:
+    """How many dimensions `...` stands for; below 0 if the letters are too many."""
+    return rank - len(term.replace(DOTS, ""))
+
+
+def letters(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
+    """The terms with own letters for `...`; the output is added if it is implicit."""
+    equation = equation.replace(" ", "")
+    left, arrow, output = equation.partition("->")
+    terms = left.split(",")
+    hidden = [hidden_dimensions(t, n) for t, n in zip(terms, ranks, strict=True)]
+    free = [c for c in ascii_letters if c not in equation]
+    dots = "".join(free[: max(*hidden, 0)])
+    if not arrow:
+        counted = Counter(c for c in left if c.isalpha())
+        once = sorted(c for c, count in counted.items() if count == 1)
+        output = DOTS * (DOTS in left) + "".join(once)
+    made = [
+        term.replace(DOTS, dots[len(dots) - count :])
+        for term, count in zip(terms, hidden, strict=True)
+    ]
+    return made, output.replace(DOTS, dots)
+
+
+def result_shape(equation: str, shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """Each letter of the output is as long as the longest dimension of its name: those
+    of 1 are repeated."""
+    terms, output = letters(equation, [len(shape) for shape in shapes])
+    sizes: dict[str, int] = {}
+    for term, shape in zip(terms, shapes, strict=True):
+        for letter, size in zip(term, shape, strict=True):
+            if sizes.get(letter, 1) == 1:
+                sizes[letter] = size
+    return tuple(sizes[letter] for letter in output)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
-from string import ascii_letters
+from itertools import pairwise
 
+from nanoloom.graph import einsum_equation
+from nanoloom.graph.einsum_equation import DOTS, hidden_dimensions
 from nanoloom.linalg.builder.builder import PARALLEL, Builder, Map, computed_as
 from nanoloom.linalg.builder.indexing import dims
 from nanoloom.linalg.builder.node import Node
@@ -41,35 +42,26 @@ def einsum(b: Builder, node: Node) -> Tensor:
 
 
 def letters(node: Node, operands: list[Tensor]) -> tuple[list[str], str]:
-    """The terms with own letters for `...`; the output is added if it is implicit."""
+    """The terms with own letters for `...`, and the output."""
     equation = node.string("equation").replace(" ", "")
-    left, arrow, output = equation.partition("->")
-    inputs = left.split(",")
-    if len(inputs) != len(operands):
+    terms = equation.partition("->")[0].split(",")
+    if len(terms) != len(operands):
         raise node.unsupported(f"{len(operands)} operands for equation {equation}")
-    free = [c for c in ascii_letters if c not in equation]
-    hidden = [
-        x.rank - len(t.replace("...", ""))
-        for t, x in zip(inputs, operands, strict=True)
-    ]
-    dots = "".join(free[: max(*hidden, 0)])
-    counted = Counter(c for c in left if c.isalpha())
-    if not arrow:
-        output = "..." * ("..." in left) + "".join(
-            sorted(c for c, count in counted.items() if count == 1)
-        )
-    made: list[str] = []
-    for term, count, x in zip(inputs, hidden, operands, strict=True):
-        if count < 0 or (count and "..." not in term):
+    for term, x in zip(terms, operands, strict=True):
+        count = hidden_dimensions(term, x.rank)
+        if count < 0 or (count and DOTS not in term):
             raise node.unsupported(f"{term} names {len(term)} of {x.rank} dimensions")
-        made.append(term.replace("...", dots[len(dots) - count :]))
-    return made, output.replace("...", dots)
+    return einsum_equation.letters(equation, [x.rank for x in operands])
 
 
 def require_extents(node: Node, terms: list[str], operands: list[Tensor]) -> None:
-    """A letter has one extent in all terms, or 1."""
+    """A letter has one extent in all terms, or 1; in a term it has one."""
     extents: dict[str, int] = {}
     for term, x in zip(terms, operands, strict=True):
+        places = sorted(set(zip(term, x.shape, strict=True)))
+        for (letter, size), (following, other) in pairwise(places):
+            if letter == following:
+                raise node.invalid(f"its letter {letter} is {size} and {other} at once")
         for letter, size in zip(term, x.shape, strict=True):
             if size != 1 and extents.setdefault(letter, size) != size:
                 raise node.invalid(

@@ -31,6 +31,8 @@ EQUATIONS = {
     "...->...": [(2, 3)],
     "...,...->...": [(2, 3), (1, 3)],
     "ab,b->a": [(3, 1), (5,)],
+    "ij,ij->ij": [(1, 3), (2, 3)],
+    "ij,jk->ji": [(3, 1), (2, 5)],
     "ij,jk->ik": [(3, 0), (0, 5)],
     ",ab->ab": [(), (3, 5)],
 }
@@ -95,7 +97,9 @@ def drawn(seed: int) -> tuple[str, list[tuple[int, ...]]]:
     terms = [
         rng.choice(list(extents), rng.integers(4)) for _ in range(rng.integers(1, 4))
     ]
-    shapes = [tuple(extents[c] for c in term) for term in terms]
+    shapes = [
+        tuple(extents[c] if rng.random() < 0.8 else 1 for c in term) for term in terms
+    ]
     left = ",".join("".join(term) for term in terms)
     output = "".join(rng.choice([*extents, "..."], rng.integers(4)))
     return f"{left}->{output}" if rng.random() < 0.9 else left, shapes
