@@ -106,7 +106,9 @@ def test_dimensions_are_bound_and_libraries_loaded(tmp_path: Path) -> None:
 
 
 def test_clients_stay_as_they_are(tmp_path: Path) -> None:
-    """A script that imports onnxruntime, run with nanoloom in its place."""
+    """A script that imports onnxruntime, run with nanoloom in its place; what it runs
+    is compiled before."""
+    clients.runs(nanoloom.onnxruntime, tmp_path)
     client = tmp_path / "client.py"
     client.write_text(CLIENT)
     command = [sys.executable, "-m", "nanoloom.onnxruntime", str(client)]

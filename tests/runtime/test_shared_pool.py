@@ -193,16 +193,23 @@ assert tasks() == threads - workers
 """
 
 
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache, for which the first of these processes compiles."""
+    folder = tmp_path_factory.mktemp("store")
+    lend_runtime(Cache(folder))
+    return folder
+
+
 @pytest.mark.parametrize("cpus", ["one", "all"])
-def test_programs_share_threads(tmp_path: Path, cpus: str) -> None:
+def test_programs_share_threads(store: Path, cpus: str) -> None:
     """Under the affinity of the process: as many compute as it has CPUs."""
-    lend_runtime(Cache(tmp_path / "cache"))
     everything = sorted(os.sched_getaffinity(0))
     kept = everything[:1] if cpus == "one" else everything
     assigned = default_threads(cpus=len(kept), environment={})
     script = PROGRAMS.replace("ASSIGNED", str(assigned))
     begin = f"import os; os.sched_setaffinity(0, {kept})\n"
-    words = [sys.executable, "-c", begin + script, str(tmp_path / "cache")]
+    words = [sys.executable, "-c", begin + script, str(store)]
     own = {k: v for k, v in os.environ.items() if not k.endswith("_THREADS")}
     done = subprocess.run(words, capture_output=True, text=True, check=False, env=own)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -240,11 +247,10 @@ Path(sys.argv.pop(), "cgroup.procs").write_text(str(os.getpid()))
 
 
 @pytest.mark.parametrize("group", groups(), indirect=True, ids=str)
-def test_a_quota_is_shared(group: Path, tmp_path: Path) -> None:
+def test_a_quota_is_shared(group: Path, store: Path) -> None:
     """Of one CPU: programs that name no number have a thread, others what they ask."""
-    lend_runtime(Cache(tmp_path / "cache"))
     script = IN_GROUP + PROGRAMS.replace("ASSIGNED", "1")
-    words = [sys.executable, "-c", script, str(tmp_path / "cache"), str(group)]
+    words = [sys.executable, "-c", script, str(store), str(group)]
     own = {k: v for k, v in os.environ.items() if not k.endswith("_THREADS")}
     done = subprocess.run(words, capture_output=True, text=True, check=False, env=own)
     assert done.returncode == 0, done.stderr[-3000:]

@@ -6,8 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from nanoloom.cache import Cache
 from tests.c_libraries import lend_runtime
 
@@ -110,9 +108,9 @@ assert STORE._spare is None
 """
 
 
-@pytest.mark.parametrize("part", [MADE_AND_DROPPED, MANY_AT_ONCE, NONE_IS_LEFT])
-def test_descriptors_threads_and_mappings(tmp_path: Path, part: str) -> None:
+def test_descriptors_threads_and_mappings(tmp_path: Path) -> None:
     lend_runtime(Cache(tmp_path / "cache"))
-    words = [sys.executable, "-c", BEGIN + part, str(tmp_path / "cache")]
+    script = BEGIN + MADE_AND_DROPPED + MANY_AT_ONCE + NONE_IS_LEFT
+    words = [sys.executable, "-c", script, str(tmp_path / "cache")]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]

@@ -34,6 +34,14 @@ def pool() -> Iterator[Pool]:
     made.close()
 
 
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Pool]:
+    """For jobs that a worker survives."""
+    made = Pool()
+    yield made
+    made.close()
+
+
 def asked(pool: Pool, job: Job) -> Answer:
     return pool.submit(job, 0.0, 1).result(LONG)
 
@@ -61,31 +69,31 @@ def number_of(pool: Pool) -> int:
     return int(value[1])
 
 
-def test_another_process_answers_and_is_kept(pool: Pool) -> None:
-    answer = asked(pool, Echo("text", 0.01))
+def test_another_process_answers_and_is_kept(shared: Pool) -> None:
+    answer = asked(shared, Echo("text", 0.01))
     assert isinstance(answer.value, tuple) and answer.value[0] == "text"
-    assert answer.value[1] == number_of(pool) != os.getpid()
+    assert answer.value[1] == number_of(shared) != os.getpid()
     assert answer.seconds["asleep"] >= 0.01
 
 
-def test_what_is_printed_is_no_answer(pool: Pool) -> None:
-    assert asked(pool, Prints()).value == ""
+def test_what_is_printed_is_no_answer(shared: Pool) -> None:
+    assert asked(shared, Prints()).value == ""
 
 
 @pytest.mark.parametrize(
     ("what", "kind"),
     [("key", KeyError), ("own", RuntimeError), ("unicode", RuntimeError)],
 )
-def test_exceptions_travel(pool: Pool, what: str, kind: type[Exception]) -> None:
-    failure = asked(pool, Raises(what)).failure
+def test_exceptions_travel(shared: Pool, what: str, kind: type[Exception]) -> None:
+    failure = asked(shared, Raises(what)).failure
     assert failure is not None
     error = failure.exception()
     assert type(error) is kind and error.__notes__ == ["stage doomed"]
     assert isinstance(error.__cause__, InWorker) and "stand_ins" in str(error.__cause__)
 
 
-def test_errors_keep_their_fields(pool: Pool) -> None:
-    failure = asked(pool, Raises("data")).failure
+def test_errors_keep_their_fields(shared: Pool) -> None:
+    failure = asked(shared, Raises("data")).failure
     assert failure is not None
     error = failure.exception()
     assert isinstance(error, DataDependent) and error.inputs == ("a", "b")
@@ -100,10 +108,10 @@ def test_a_dead_worker_is_replaced(pool: Pool) -> None:
     assert number_of(pool) != before and not Path(f"/proc/{before}").exists()
 
 
-def test_the_longest_job_is_first(pool: Pool) -> None:
-    first = pool.submit(Echo(seconds=0.5), 0.0, 1)
+def test_the_longest_job_is_first(shared: Pool) -> None:
+    first = shared.submit(Echo(seconds=0.5), 0.0, 1)
     costs = (1.0, 3.0, 2.0)
-    later = [pool.submit(Echo(), cost, 1) for cost in costs]
+    later = [shared.submit(Echo(), cost, 1) for cost in costs]
     first.result(LONG)
     times = [future.result(LONG).value[2] for future in later]  # type: ignore[index]
     assert sorted(costs, key=lambda c: times[costs.index(c)]) == [3.0, 2.0, 1.0]
