@@ -48,3 +48,32 @@ def test_integers_of_all_values(kind: Any, tmp_path: Path) -> None:
     made = compiled(whole, tmp_path)(x)
     for number, pair in enumerate(zip(whole(x), made, strict=True)):
         assert pair[0].dtype == pair[1].dtype and torch.equal(*pair), number
+
+
+def resized(x: torch.Tensor) -> list[torch.Tensor]:
+    """By factors that are no whole numbers: none of ONNX's ways is torch's for all."""
+    by = {"scale_factor": (1.7, 0.6)}
+    corners = {"align_corners": True, **by}
+    return [
+        F.interpolate(x, mode="nearest", **by), F.interpolate(x, scale_factor=0.7),
+        F.interpolate(x, mode="bilinear", **corners),
+        F.interpolate(x, mode="bicubic", **corners),
+        F.interpolate(x[0], scale_factor=2.3, mode="linear", align_corners=True),
+    ]  # fmt: skip
+
+
+def test_images_are_resized_by_parts_of_a_number(tmp_path: Path) -> None:
+    fast = compiled(resized, tmp_path)
+    x = torch.randn(1, 2, 7, 9)
+    for wanted, made in zip(resized(x), fast(x), strict=True):
+        torch.testing.assert_close(wanted, made, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float16, torch.bfloat16])
+def test_exponentials_less_one_of_all_sizes(kind: Any, tmp_path: Path) -> None:
+    numbers = [-1e-4, 1e-4, 0.3, -0.3, 5, -7, -40, 88, -88, -1e4, -1e30, 1e30]
+    x = torch.tensor([*numbers, torch.inf, -torch.inf, torch.nan]).to(kind)
+    made = compiled(lambda x: (x.expm1(), F.celu(x), F.selu(x)), tmp_path)(x)
+    eps = 4 * torch.finfo(kind).eps
+    for wanted, found in zip((x.expm1(), F.celu(x), F.selu(x)), made, strict=True):
+        torch.testing.assert_close(found, wanted, rtol=eps, atol=0, equal_nan=True)

@@ -33,10 +33,15 @@ def atan2(call: Call) -> ir.Value:
 
 
 def expm1(call: Call) -> ir.Value:
-    """Right near 0, where exp(x) - 1 loses it: 2 * exp(x / 2) * sinh(x / 2)."""
-    w, half = call.w, call.w.constant(0.5, call.dtype)
-    x = w("Mul", call.value("self", call.dtype), half)
-    return w("Mul", w("Mul", w("Exp", x), w("Sinh", x)), w.constant(2, call.dtype))
+    """Right near 0, where exp(x) - 1 loses it: 2 * exp(x / 2) * sinh(x / 2).
+
+    Below 0 that is Elu, which overflows nowhere.
+    """
+    w, dtype, x = call.w, call.dtype, call.value("self", call.dtype)
+    half = w("Mul", x, w.constant(0.5, dtype))
+    above = w("Mul", w("Mul", w("Exp", half), w("Sinh", half)), w.constant(2, dtype))
+    positive = w.typed(T.BOOL, "Greater", x, w.constant(0, dtype))
+    return w.typed(dtype, "Where", positive, above, w("Elu", x, alpha=1.0))
 
 
 def log1p(call: Call) -> ir.Value:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -11,6 +11,7 @@ import onnx_ir as ir
 from nanoloom.frontend.torch.adaptive_pools import reduced
 from nanoloom.frontend.torch.call import Call
 from nanoloom.frontend.torch.integer_pools import BY_MAX_POOL, pooled_integers
+from nanoloom.frontend.torch.nearest_places import by_places
 
 T = ir.DataType
 
@@ -179,17 +180,29 @@ def linear(spatial: int, mode: str) -> Callable[[Call], ir.Value]:
 
 def resized(call: Call, spatial: int, **attributes: Any) -> ir.Value:
     """By scales where torch computes with them, else to a size; in f32 at least."""
-    w, x = call.w, call.value("self" if "self" in call.args else "input")
+    name = "self" if "self" in call.args else "input"
+    w, x = call.w, call.value(name)
     if call.dtype.bitwidth < 32 and attributes["mode"] != "nearest":
         x = w.cast(x, T.FLOAT)
     factors = call["scale_factors"] or scales(call, spatial)
+    if factors and is_by_size(factors, attributes):
+        factors = None
     if factors and all(isinstance(f, int | float) for f in factors):
-        if attributes["mode"] != "nearest":  # which torch has at places of 32 bits
+        if attributes["mode"] == "nearest":  # which torch has at places of 32 bits
+            if (moved := by_places(call, name, factors)) is not None:
+                return moved
+        else:
             factors = [call.attribute(f, call.dtype) for f in factors]
         each = w.constant([1, 1, *factors], T.FLOAT)
         return w.cast(w("Resize", x, None, each, **attributes), call.dtype)
     sizes = w.ints(call.shape)
     return w.cast(w("Resize", x, None, None, sizes, **attributes), call.dtype)
+
+
+def is_by_size(factors: Sequence[Any], attributes: Mapping[str, Any]) -> bool:
+    """Corners are aligned by sizes alone: scales that are no whole numbers say more."""
+    aligned = attributes["coordinate_transformation_mode"] == "align_corners"
+    return aligned and any(isinstance(f, float) and f % 1 for f in factors)
 
 
 def scales(call: Call, spatial: int) -> list[float] | None:
