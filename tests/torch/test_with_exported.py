@@ -224,3 +224,26 @@ def test_a_way_that_a_model_does_not_have(
     torch.export.save(torch.export.export(models.Cache().eval(), args), path)
     assert main(["run", str(path), "--via", "onnx"]) == 1
     assert "changes tensors in place" in capfd.readouterr().err
+
+
+class Turned(nn.Module):
+    def forward(self, x: Any) -> Any:
+        axes = torch.swapaxes(x, axis0=1, axis1=2)
+        return x.swapaxes(0, 1), x.swapdims(-1, 0), x.transpose(0, 2), axes
+
+
+class Nothing(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x, x
+
+
+def test_axes_are_swapped_by_every_name(tmp_path: Path) -> None:
+    x = torch.arange(24).reshape(2, 3, 4)
+    program: Any = nanoloom.compile(Turned(), (x,), cache=tmp_path, threads=1)
+    for wanted, made in zip(Turned()(x), program(x), strict=True):
+        assert torch.equal(wanted, made)
+
+
+def test_a_module_that_computes_nothing_is_refused() -> None:
+    with pytest.raises(Unsupported, match="computes nothing"):
+        nanoloom.compile(Nothing(), (torch.ones(3),))

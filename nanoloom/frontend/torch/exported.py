@@ -226,6 +226,8 @@ def import_exported(
     }
     importer.nodes.run(graph.nodes, partial(attribute, importer, exported.graph_module))
     outputs(importer, graph, signature, numbers)
+    if not importer.writer.graph.outputs:
+        raise Unsupported("the module computes nothing: it returns what it is given")
     return importer.imported
 
 

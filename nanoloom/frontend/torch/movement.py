@@ -33,7 +33,8 @@ def transposed(call: Call, order: list[int]) -> ir.Value:
 def transpose(call: Call) -> ir.Value:
     order = list(range(call.rank))
     if order:
-        a, b = call.axis("dim0"), call.axis("dim1")
+        word = "dim" if call.has("dim0") else "axis"  # swapaxes has names of its own
+        a, b = call.axis(f"{word}0"), call.axis(f"{word}1")
         order[a], order[b] = order[b], order[a]
     return transposed(call, order)
 
@@ -236,7 +237,8 @@ OPERATORS = {
     **dict.fromkeys(
         ("view", "reshape", "_unsafe_view", "flatten", "unflatten", "view_as",
          "reshape_as", "ravel"), reshape),
-    "permute": permute, "transpose": transpose, "swapaxes": transpose, "t": last_two,
+    "permute": permute, "transpose": transpose, "t": last_two,
+    "swapaxes": transpose, "swapdims": transpose,
     "numpy_T": last_two, "mT": last_two, "matrix_H": last_two, "mH": last_two,
     "unsqueeze": unsqueeze, "squeeze": squeeze, "expand": expand, "expand_as": expand,
     "broadcast_to": expand, "repeat": repeat, "tile": repeat, "cat": concat,
