@@ -123,7 +123,7 @@ def by_target(words: list[Word], forest: Forest) -> list[list[Word]]:
 
 def leaf_bits(forest: Forest, steps: int, rows: int) -> LeafBits | None:
     """The forest as words; None where walking takes less, so many steps a row."""
-    walked = A_STEP * steps * rows // -(-rows // LANES)
+    walked = A_STEP * steps * rows // max(-(-rows // LANES), 1)
     visited = nodes_visited(forest)
     if visited is None or not 0 < visited <= walked:
         return None

@@ -103,6 +103,14 @@ def test_tree_regressor_takes_extremes(how: str) -> None:
     ).all()
 
 
+@pytest.mark.parametrize("trees", [1, 3])
+def test_trees_of_no_rows(trees: int) -> None:
+    nodes = forest(trees, 2, 4, 5)
+    votes = leaf_votes(nodes, "target", 2)
+    attributes = {**nodes, **votes, "n_targets": 2}
+    assert run_ml("TreeEnsembleRegressor", [features(0)], **attributes)[0].size == 0
+
+
 @pytest.mark.parametrize("name", ["NONE", "LOGISTIC", "SOFTMAX"])
 def test_tree_classifier(name: str) -> None:
     nodes = forest(3, 3, 4, 3)
