@@ -40,7 +40,12 @@ def to_scan_outputs(
     body = node.attributes["body"].as_graph()
     count = len(node.inputs) - CARRIED
     kept = [i for i in range(count) if i not in found]
-    outputs, rows = list(body.outputs), [row for _, row in found.values()]
+    outputs = list(body.outputs)
+    rows: list[ir.Value] = []
+    for _, row in found.values():
+        rows.append(row if row not in rows and is_own(body, row) else copy(body, row))
+    for row in rows:
+        row.name = row.name or names.value("row")
     left = [outputs[0], *(outputs[1 + i] for i in kept), *outputs[1 + count :]]
     body.outputs.clear()
     body.outputs.extend([*left, *rows])
@@ -66,3 +71,16 @@ def to_scan_outputs(
         value.name = names.value(f"{node.outputs[i].name}/rows")
     graph.insert_after(node, made)
     return values, stacked
+
+
+def is_own(body: ir.Graph, row: ir.Value) -> bool:
+    """Whether the body makes a value, and does not show it yet."""
+    node = row.producer()
+    return node is not None and node.graph is body and row not in body.outputs
+
+
+def copy(body: ir.Graph, row: ir.Value) -> ir.Value:
+    """What comes from outside is shown by a value of the body's own."""
+    node = ir.Node("", "Identity", [row], name=f"{row.name}/row")
+    body.append(node)
+    return node.outputs[0]

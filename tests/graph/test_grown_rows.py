@@ -144,3 +144,19 @@ def test_what_is_read_in_the_loop_is_written_out() -> None:
     program = nanoloom.compile(onnx.parser.parse_model(text), cache=shared_cache())
     x = np.array([[1, -2]], np.float32)
     assert np.array_equal(program({"x": x})["y"], np.repeat(x, 21, axis=0))
+
+
+@pytest.mark.parametrize("parts", ["g, x", "x, g"])
+def test_rows_from_outside(parts: str) -> None:
+    """A trip adds what the graph around it has, to two tensors the same."""
+    text = f"""{HEAD} grown (float[2] x, int64 m) => (float[n] y, float[n] z) {{
+      go = Constant<value = bool {{1}}>()
+      y, z = Loop(m, go, x, x) <
+        body = step (int64 i, bool k, float[a] g, float[b] f) => (k2, h, e)
+        {{ h = Concat<axis = 0>({parts}) e = Concat<axis = 0>(f, x) k2 = Identity(k) }}>
+    }}"""
+    program = nanoloom.compile(onnx.parser.parse_model(text), cache=shared_cache())
+    x = np.array([1, -2], np.float32)
+    for trips in (3, 0):
+        made = program({"x": x, "m": np.array(trips)})
+        assert made["y"].tolist() == made["z"].tolist() == [1, -2] * (trips + 1)
