@@ -11,7 +11,7 @@ from tests.fuzz.families import FAMILIES
 from tests.fuzz.pool import Case, Worker, run_cases
 from tests.fuzz.recipes.table import RECIPES
 
-GRAPHS, DAMAGED = 8, 30
+GRAPHS, DAMAGED = 4, 16
 SEED = 11_000_000
 
 
@@ -38,11 +38,12 @@ def test_a_small_part(tmp_path: Path) -> None:
 
 def test_what_must_not_be_is_found(tmp_path: Path) -> None:
     """And that a child goes on behind each, or another one begins."""
+    goes_on = Case("damage", SEED)
     worker = Worker(tmp_path / "worker")
     usual = worker.seconds
     try:
         for seed, kind in ((2, "foreign"), (0, "crash"), (1, "hang")):
-            assert worker.run(Case("graph", SEED)).status == "passed"
+            assert worker.run(goes_on).status in ("passed", "refused")
             if kind == "hang":  # of a child that has begun before time is short
                 worker.seconds = 3
             outcome = worker.run(Case("broken", seed))

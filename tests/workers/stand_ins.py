@@ -1,4 +1,7 @@
-"""Jobs that go wrong in every way: workers import them from here."""
+"""Jobs that go wrong in every way, and workers for them: they import them from here.
+
+Such a worker does not load the compiler, which takes it most of a second.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,11 @@ import nanoloom
 from nanoloom.errors import DataDependent
 from nanoloom.workers.jobs import MakeKernel
 from nanoloom.workers.messages import Stage
+from nanoloom.workers.process import PROGRAM
+
+LIGHT = PROGRAM.replace(
+    "main(parent)", "main.__globals__['load'] = lambda: None\nmain(parent)"
+)
 
 
 @dataclass(frozen=True)

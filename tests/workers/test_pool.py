@@ -22,9 +22,17 @@ from nanoloom.workers.pool import Pool, in_process
 from nanoloom.workers.process import Crashed, Worker
 from tests.sources import ROOT
 from tests.test_fork_lock import forked
-from tests.workers.stand_ins import Dies, Echo, Prints, Raises
+from tests.workers.stand_ins import LIGHT, Dies, Echo, Prints, Raises
 
 LONG = 60.0  # seconds, for what takes a moment where nothing is wrong
+
+
+@pytest.fixture(scope="module", autouse=True)
+def workers_load_no_compiler() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        assert LIGHT != process.PROGRAM
+        patch.setattr(process, "PROGRAM", LIGHT)
+        yield
 
 
 @pytest.fixture
@@ -275,8 +283,10 @@ def open_files() -> list[int]:
 
 PARENT = """
 import os, signal, sys, threading
+from nanoloom.workers import process
 from nanoloom.workers.pool import pool
-from tests.workers.stand_ins import Echo
+from tests.workers.stand_ins import LIGHT, Echo
+process.PROGRAM = LIGHT
 number = pool().submit(Echo(), 0.0, 1).result().value[1]
 busy = pool().submit(Echo(seconds=100), 0.0, 1)
 while not busy.running(): pass
@@ -309,7 +319,7 @@ def test_workers_end_with_their_process(tmp_path: Path, end: str) -> None:
 
 def test_a_process_without_standard_files(tmp_path: Path) -> None:
     script, told = tmp_path / "script.py", tmp_path / "number"
-    script.write_text(PARENT)
+    script.write_text(PARENT.replace("process.PROGRAM = LIGHT", ""))
     command = f'"{sys.executable}" "{script}" "{told}" <&- >&- 2>&-'
     run_script(Path("-c"), told, "sh", command)
     assert until(lambda: not is_alive(int(told.read_text())))
