@@ -22,8 +22,10 @@ from nanoloom.garbage import COLLECTED
 from nanoloom.graph.custom_types import RULES
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.workers import pool
+from nanoloom_papers.reproduce.contenders import Remote
 from nanoloom_papers.reproduce.instruction_counts import build_plugin
-from tests.c_libraries import lend
+from nanoloom_papers.reproduce.jobs import Job
+from tests.c_libraries import lend, lend_runtime
 from tests.drawn_cases import Asked, keep_drawn
 from tests.kept_kernels import kernels_are_kept, kernels_are_made, made_elsewhere
 from tests.short_measurements import measurements_are_short
@@ -115,6 +117,21 @@ def compiled_c_is_kept(
         patch.setattr(executable, "c_library", lent)
         patch.setattr(link, "_compiled", looked_up)
         patch.setattr(link, "_made_stubs", stubs)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def contenders_have_the_runtime() -> Iterator[None]:
+    """Each is a process whose cache is new, and would take seconds to compile it."""
+    opened = Remote.open
+
+    def lent(remote: Remote, job: Job, function: str = "") -> None:
+        if "cache" in job.facts:
+            lend_runtime(Cache(Path(job.facts["cache"])))
+        opened(remote, job, function)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Remote, "open", lent)
         yield
 
 
