@@ -10,12 +10,15 @@ import pytest
 
 from benchmarks import scoring
 from benchmarks.scoring_growth import Figures, growth, simulated
+from nanoloom.cache import Cache
+from tests.c_libraries import lend_runtime
 
 ONE = Figures(10.0, 1.0, 100, 1000, 5.0)
 
 
 def test_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NANOLOOM_CACHE", str(tmp_path))
+    lend_runtime(Cache(tmp_path))
     out = tmp_path / "out.json"
     scoring.main(["--quick", "--json", str(out)])
     found = json.loads(out.read_text("utf-8"))
