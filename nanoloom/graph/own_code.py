@@ -9,10 +9,10 @@ come first.
 
 from __future__ import annotations
 
+import math
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from math import prod
 from typing import TypeAlias
 
 import numpy as np
@@ -29,7 +29,7 @@ from nanoloom.graph.types import is_static, shape_of
 Arrays: TypeAlias = Mapping[str, np.ndarray]
 # What a model gives for its inputs; Error where it is refused.
 Run: TypeAlias = Callable[[onnx.ModelProto, Arrays], Arrays]
-MOST = 1 << 22  # elements of a constant, which is kept in memory
+MOST = 1 << 24  # bytes of a constant that takes more memory than what it is made of
 # Other numbers at each node, or at each run, are none of a constant's.
 RANDOM = named(lambda spec: spec.is_random)
 COMPUTED = Answers[Sequence[np.ndarray] | None]()
@@ -40,12 +40,20 @@ def is_computable(node: ir.Node) -> bool:
     """Of a node of ONNX's domain whose inputs are known and whose shapes are."""
     if getattr(_running, "node", None) is not None:
         return False
-    if node.op_type in RANDOM or not is_defined(node) or not known_arrays(node):
+    given = known_arrays(node)
+    if node.op_type in RANDOM or not is_defined(node) or not given:
         return False
     used = [out for out in node.outputs if out.name]
-    few = all(is_static(out) and 0 < prod(shape_of(out)) <= MOST for out in used)
+    most = max(MOST, sum(tensor.nbytes for tensor in given.values()))
+    few = all(is_static(out) and 0 < bytes_of(out) <= most for out in used)
     graphs = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
     return few and all(a.type not in graphs for a in node.attributes.values())
+
+
+def bytes_of(value: ir.Value) -> int:
+    """Of a value whose shape is known."""
+    size = value.dtype.itemsize if value.dtype else 1
+    return math.ceil(size * math.prod(shape_of(value)))
 
 
 def known_arrays(node: ir.Node) -> dict[int, ir.TensorProtocol]:

@@ -74,6 +74,20 @@ def test_a_constant_is_computed_once(
     assert abs(right).max() > 0.1
 
 
+@pytest.mark.parametrize(("side", "folds"), [(2, True), (20, False)])
+def test_only_what_takes_more_memory_than_its_parts_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, side: int, folds: bool
+) -> None:
+    """A large standardized weight is computed, a large table of few numbers not."""
+    monkeypatch.setattr(own_code, "MOST", 4)
+    ran = counted(monkeypatch)
+    sizes = np.array([1, side, 2])
+    inputs = [f(1, 2, 2), None, None, sizes]
+    model, feeds = model_of("Resize", inputs, {}, constants=[0, 3])
+    nanoloom.compile(model, cache=Cache(tmp_path), threads=1)(feeds)
+    assert bool(ran) == folds
+
+
 OTHERS = sorted(
     name
     for name in RECIPES.keys() - EXACT - ROUNDED.keys() - RULES.keys()
