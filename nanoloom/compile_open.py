@@ -185,4 +185,5 @@ def batched(
         require_rows(walks, batch, [x.name for x in row.graph.outputs])
     one = partition_model(row, options, report)
     rows = [batch in shape[:1] for shape in model.inputs]
-    return batched_program(one, batch, rows, model.bounds.get(batch, Bounds(0)))
+    bounds, caches = model.bounds.get(batch, Bounds(0)), options.target.leader.caches
+    return batched_program(one, batch, rows, bounds, caches)

@@ -6,7 +6,7 @@ no two that are alive at once share one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 
 from nanoloom.memory.calls import Call, Place, Repeated, Storage
@@ -19,14 +19,17 @@ def slots_of(
     repeats: Sequence[Repeated],
     buffers: Sequence[int],
     read_later: set[int],
+    only: Set[int] | None = None,
 ) -> list[list[int]]:
     """The buffers of each slot: large ones first, each in the first that is free.
 
     buffers: bytes of each in a sample, which say which are large.  What a repeat uses
     is alive in all of its trips; read_later: what is read when all calls are done.
+    only: these alone have slots; None for all that are used.
     """
     alive = lifetimes(calls, repeats, buffers, set(), read_later)
     used = [i for i, lifetime in enumerate(alive) if lifetime.first < len(calls)]
+    used = used if only is None else [i for i in used if i in only]
     order = sorted(used, key=lambda i: (-buffers[i], alive[i].first))
     slots: list[list[int]] = []
     for buffer in order:

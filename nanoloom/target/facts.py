@@ -124,6 +124,11 @@ class Cache:
         return self.l2 // 2
 
     @property
+    def residents(self) -> tuple[int, ...]:
+        """The same of each cache behind the first-level one."""
+        return tuple(size // 2 for size in (self.l2, self.l3) if size)
+
+    @property
     def panel(self) -> int:
         """A quarter of it: of an operand that stays while rows and results go by."""
         return self.l2 // 4

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,8 @@ from nanoloom.cache import Cache
 from nanoloom.dynamic.batch_independence import require_rows
 from nanoloom.dynamic.dynamic_refusal import NotDynamic
 from nanoloom.dynamic.sample_walk import Walks
+from nanoloom.kernels import batch_loop
+from nanoloom.kernels.program import Program
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.model.source import source_of
 
@@ -113,6 +117,32 @@ def test_saved_with_bounds(tmp_path: Path) -> None:
         require_right(loaded(inputs(batch)), batch)
     with pytest.raises(nanoloom.Error, match="batch is 5, at most 4 was compiled for"):
         loaded(inputs(5))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_parts_change_no_bit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Wherever the loop over rows ends and begins again; what is handed on is kept."""
+    cuts = list[int]()
+
+    def drawn(program: Program, caches: object) -> list[range]:
+        draw, among = random.Random(seed), range(1, len(program.calls))
+        cuts[:] = sorted(draw.sample(among, draw.choice((2, len(among)))))
+        return [range(a, b) for a, b in pairwise((0, *cuts, len(program.calls)))]
+
+    whole = nanoloom.compile(images(), threads=1, cache=Cache(tmp_path))(inputs(5))
+    require_right(whole, 5)
+    monkeypatch.setattr(batch_loop, "row_parts", drawn)
+    cut = nanoloom.compile(images(), threads=2, cache=Cache(tmp_path / "cut"))
+    for batch in (1, 5, 3):
+        made = cut(inputs(5) | {"x": inputs(5)["x"][:batch]})
+        for name, array in made.items():
+            right = whole[name]
+            assert (array == right[: len(right) * batch // 5]).all(), (name, cuts)
+    loaded = nanoloom.load(cut.save(tmp_path / "images.so"))
+    assert all((x == whole[name]).all() for name, x in loaded(inputs(5)).items())
+    assert cuts
 
 
 MIXED = {
