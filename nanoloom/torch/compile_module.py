@@ -10,7 +10,8 @@ from torch.export import ExportedProgram
 
 from nanoloom.api.program import Program
 from nanoloom.errors import InputError, Unsupported
-from nanoloom.frontend.torch.exported import Imported, InPlace, import_exported
+from nanoloom.frontend.torch.exported import import_exported
+from nanoloom.frontend.torch.imported import Imported, InPlace
 from nanoloom.frontend.torch.whole_model import import_whole
 from nanoloom.torch.dimension_names import symbol_names
 from nanoloom.torch.released_weights import release

@@ -21,7 +21,7 @@ from torch.autograd.graph import increment_version
 
 from nanoloom.api.program import Program
 from nanoloom.frontend.torch.element_types import torch_view
-from nanoloom.frontend.torch.exported import Imported
+from nanoloom.frontend.torch.imported import Imported
 from nanoloom.frontend.torch.memory_order import inverse
 from nanoloom.interface.tensor import Tensor
 from nanoloom.runtime.variant import Variant
@@ -55,10 +55,11 @@ class DirectCall:
         numbers = {x.name: i for i, x in enumerate(outputs)}
         made_of = {i: imported.mutated.get(imported.inputs[x.name])
                    for i, x in enumerate(inputs)}  # fmt: skip
+        self.pairs = [places[x.name] for x in inputs if x.name in imported.pairs]
         self.changed = {i: numbers[name] for i, name in made_of.items() if name}
         self.in_place = {output: self.inputs[i][0] for i, output in library.in_place}
         self.results: list[tuple[str, Any]] = [
-            (kind if kind != "output" else "number" if what in imported.numbers else "",
+            (kind if kind != "output" else kind_of(what, imported),
              numbers[what] if kind == "output" else what)
             for kind, what in imported.results
         ]  # fmt: skip
@@ -68,6 +69,10 @@ class DirectCall:
     def __call__(self, args: Sequence[Any]) -> list[Any] | None:
         starts: list[int] = []
         kept: list[Any] = []  # numbers, in memory for this call alone
+        given, parts = args, self.in_parts(args) if self.pairs else args
+        if parts is None:
+            return None
+        args = parts
         for place, shape, strides, dtype, number in self.inputs:
             x = args[place]
             if type(x) in PLAIN:
@@ -90,7 +95,17 @@ class DirectCall:
         self.variant.instance.run_at(starts)
         if self.changed:
             self.change(args, made)
-        return made if self.results_are_outputs else self.chosen(args, made)
+        return made if self.results_are_outputs else self.chosen(given, made)
+
+    def in_parts(self, args: Sequence[Any]) -> Sequence[Any] | None:
+        """Complex arguments as the real numbers that they are of."""
+        made = list(args)
+        for place in self.pairs:
+            x = args[place]
+            if type(x) not in PLAIN or not x.is_complex() or x.is_conj():
+                return None
+            made[place] = torch.view_as_real(x.detach())
+        return made
 
     def outputs_of(self, args: Sequence[Any]) -> list[torch.Tensor]:
         """New tensors, but for those that lie in an argument's memory."""
@@ -105,6 +120,7 @@ class DirectCall:
         return [
             made[what] if not kind
             else made[what].item() if kind == "number"
+            else torch.view_as_complex(made[what]) if kind == "pair"
             else args[what] if kind == "argument" else what
             for kind, what in self.results
         ]  # fmt: skip
@@ -123,6 +139,13 @@ class DirectCall:
                     tensor.copy_(made[output])
                 elif not tensor.is_inference():  # these have no counter
                     increment_version(tensor)
+
+
+def kind_of(output: str, imported: Imported) -> str:
+    """What a result is made of an output as: a number, a pair; "" for what it is."""
+    if output in imported.numbers:
+        return "number"
+    return "pair" if output in imported.pairs else ""
 
 
 def dtype_of(tensor: Tensor) -> torch.dtype:

@@ -16,8 +16,8 @@ from nanoloom.api.program import Program
 from nanoloom.cache import Cache
 from nanoloom.errors import InputError
 from nanoloom.frontend.torch.element_types import numpy_view, torch_view
-from nanoloom.frontend.torch.exported import Imported, Importer, attribute
-from nanoloom.frontend.torch.memory_order import as_counted, as_it_lies
+from nanoloom.frontend.torch.exported import Importer, attribute
+from nanoloom.frontend.torch.imported import Imported
 from nanoloom.model.source import source_of
 from nanoloom.options import CompileOptions, options_with
 from nanoloom.runtime.threads import thread_count
@@ -113,9 +113,8 @@ class GraphProgram:
         places = {name: int(place) for name, place in imported.inputs.items()}
         given = {name: args[place] for name, place in places.items()}
         tensors = {n: t for n, t in given.items() if isinstance(t, torch.Tensor)}
-        orders = imported.orders
         arrays: dict[str, Any] = {
-            n: numpy_view(as_it_lies(x, orders.get(n)), n) for n, x in tensors.items()
+            n: numpy_view(imported.given(n, x), n) for n, x in tensors.items()
         }
         arrays |= {n: x for n, x in given.items() if n not in tensors}
         changed = {n: t for n, t in tensors.items() if places[n] in imported.mutated}
@@ -128,8 +127,7 @@ class GraphProgram:
         with torch.no_grad():
             for name, tensor in changed.items():
                 target = imported.mutated[imported.inputs[name]]
-                made_now = torch_view(outputs[target])
-                tensor.copy_(as_counted(made_now, orders.get(target)))
+                tensor.copy_(imported.result(target, torch_view(outputs[target])))
         made.direct = direct_call(made.program, imported, places, arrays)
         return results
 
@@ -140,8 +138,7 @@ class GraphProgram:
             return what
         if kind == "argument":
             return args[what]
-        order = made.imported.orders.get(what)
-        tensor = as_counted(torch_view(outputs[what]), order)
+        tensor = made.imported.result(what, torch_view(outputs[what]))
         return tensor.item() if what in made.imported.numbers else tensor
 
     def _make(self, weights: Weights) -> Made:

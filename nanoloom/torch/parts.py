@@ -93,7 +93,7 @@ def refusals(
     def prepare(importer: Importer) -> None:
         for weight in (holders[i] for i in static):
             if is_complex(weight.meta.get("val")):
-                importer.nodes.values[weight] = parts_of(importer, weight)
+                importer.nodes.values[weight] = stand_in(importer, weight)
         call = importer.nodes.call
 
         def noted(node: fx.Node) -> None:
@@ -138,16 +138,12 @@ def stand_in(importer: Importer, node: fx.Node) -> Any:
 def fresh(importer: Importer, node: fx.Node, value: Any) -> Any:
     if not isinstance(value, torch.Tensor):
         return value
+    if is_complex(value):
+        real = torch.empty([1] * value.dim(), dtype=REAL[value.dtype], device="meta")
+        return Pair(*(fresh(importer, node, real) for _ in range(2)))
     shape = [f"d{i}" for i in range(value.dim())]
     dtype = ELEMENT_TYPES.get(value.dtype, ir.DataType.FLOAT)  # readers refuse others
     return importer.writer.input(f"{node.name}.stand_in", dtype, shape)
-
-
-def parts_of(importer: Importer, weight: fx.Node) -> Pair:
-    """Inputs in the place of a complex weight."""
-    value = weight.meta["val"]
-    real = torch.empty([1] * value.dim(), dtype=REAL[value.dtype], device="meta")
-    return Pair(*(fresh(importer, weight, real) for _ in range(2)))
 
 
 def bytes_across(node: fx.Node) -> int:

@@ -15,7 +15,8 @@ import onnx_ir as ir
 import torch
 from torch.export import ExportedProgram
 
-from nanoloom.frontend.torch.exported import Imported, held
+from nanoloom.frontend.torch.exported import held
+from nanoloom.frontend.torch.imported import Imported
 
 LEAST = 4096  # bytes: smaller ones stay where they are
 LINE = 64

@@ -15,8 +15,8 @@ from torch.utils import _pytree as pytree
 from nanoloom.api.program import Program
 from nanoloom.errors import InputError, public
 from nanoloom.frontend.torch.element_types import numpy_view, torch_view
-from nanoloom.frontend.torch.exported import Imported, held
-from nanoloom.frontend.torch.memory_order import as_counted, as_it_lies
+from nanoloom.frontend.torch.exported import held
+from nanoloom.frontend.torch.imported import Imported
 from nanoloom.torch.direct_call import DirectCall, direct_call
 from nanoloom.torch.held_weights import HeldWeights
 from nanoloom.torch.memory import require_apart
@@ -113,9 +113,9 @@ class TorchProgram:
         changed = {n: t for n, t in given.items() if self._target(n)}
         if changed:
             require_apart(changed, given)
-        orders = self.imported.orders
+        imported = self.imported
         arrays = {
-            name: numpy_view(as_it_lies(t, orders.get(name)), f"input {name}")
+            name: numpy_view(imported.given(name, t), f"input {name}")
             for name, t in given.items()
         }
         made = self._program(arrays)
@@ -123,7 +123,7 @@ class TorchProgram:
         with torch.no_grad():
             for name, tensor in changed.items():
                 target = str(self._target(name))
-                tensor.copy_(as_counted(torch_view(made[target]), orders.get(target)))
+                tensor.copy_(imported.result(target, torch_view(made[target])))
         if self._flat is not None:
             held = {n: self._flat + i for i, n in enumerate(self._changing_names)}
             places = {name: held[place] if isinstance(place, str) else place
@@ -169,7 +169,7 @@ class TorchProgram:
             return what
         if kind == "argument":
             return leaves[what]
-        tensor = as_counted(torch_view(made[what]), self.imported.orders.get(what))
+        tensor = self.imported.result(what, torch_view(made[what]))
         return tensor.item() if what in self.imported.numbers else tensor
 
     def __repr__(self) -> str:

@@ -10,8 +10,7 @@ import onnx_ir
 import onnxruntime
 import torch  # pyright: ignore[reportMissingImports]
 
-from nanoloom.frontend.torch.element_types import numpy_view
-from nanoloom.frontend.torch.memory_order import as_it_lies, inverse
+from nanoloom.frontend.torch.element_types import numpy_view, torch_view
 from nanoloom.torch.graph_program import import_graph
 from tests.torch.operator_samples import Sample
 
@@ -49,10 +48,9 @@ def by_peer(model: Any, arrays: dict[str, Any]) -> dict[str, Any]:
 
 def computed(sample: Sample, run: Run) -> list[Any]:
     imported = import_graph(sample.graph.graph, sample.graph, {})
-    orders = imported.orders
     given = {n: sample.tensors[int(place)] for n, place in imported.inputs.items()}
     arrays = {
-        name: np.asarray(numpy_view(as_it_lies(x, orders.get(name)), name), order="C")
+        name: np.asarray(numpy_view(imported.given(name, x), name), order="C")
         for name, x in given.items()
     }
     made = run(imported.model, arrays)
@@ -62,8 +60,7 @@ def computed(sample: Sample, run: Run) -> list[Any]:
             return what
         if kind == "argument":
             return numpy_view(sample.tensors[what], "")
-        order = orders.get(what)
-        return made[what].transpose(inverse(order)) if order else made[what]
+        return numpy_view(imported.result(what, torch_view(made[what])), "")
 
     return [result(*each) for each in imported.results]
 
@@ -116,6 +113,11 @@ def is_close(ours: Any, wanted: Any) -> bool:
     theirs = numpy_view(wanted, "")
     if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
         return False
+    if wanted.is_complex():
+        parts = torch.view_as_real(torch_view(ours))
+        return is_close(
+            numpy_view(parts, ""), torch.view_as_real(wanted.resolve_conj())
+        )
     if not wanted.is_floating_point():
         return np.array_equal(ours, theirs)
     a, b = (x.astype(np.float64) for x in (ours, theirs))

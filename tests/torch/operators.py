@@ -27,7 +27,9 @@ from nanoloom.errors import Error, Unsupported
 from tests.torch.operator_results import PEER_REFUSES, by_peer, computed, is_right
 from tests.torch.operator_samples import EVERY, NAMES, Sample, samples
 
-TYPES = ("float32", "bfloat16", "float16", "int64", "int32", "uint8", "bool")
+TYPES = (
+    "float32", "bfloat16", "float16", "int64", "int32", "uint8", "bool", "complex64",
+)  # fmt: skip
 COMPILED = 0.1
 
 

@@ -72,10 +72,73 @@ def test_complex_numbers_inside(kind: Any, way: str, tmp_path: Path) -> None:
     assert (wanted - made).abs().max() <= 2e-6 * wanted.abs().max()
 
 
-def test_a_complex_result_is_refused(tmp_path: Path) -> None:
-    class Only(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return torch.fft.fft(x)
+class Turned(nn.Module):
+    """Complex in and out, as Llama's own code hands its turns around."""
 
-    with pytest.raises(nanoloom.Error, match="has elements of type complex64"):
-        nanoloom.compile(Only(), (torch.randn(4),), cache=tmp_path)
+    def forward(self, x: Any, turns: Any, kept: Any) -> Any:
+        pairs = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2))
+        made = pairs * turns
+        kept.mul_(turns[0].conj())
+        return torch.view_as_real(made).flatten(-2), made.conj(), turns, kept.abs()
+
+
+def operands(rows: int, *, turned: bool = False) -> tuple[torch.Tensor, ...]:
+    turns = torch.randn(3, rows, dtype=torch.complex64).T
+    turns = turns if turned else turns.contiguous()
+    return torch.randn(rows, 6), turns, torch.randn(2, 3, dtype=torch.complex64)
+
+
+@pytest.mark.parametrize("way", ["backend", "module"])
+def test_complex_arguments_and_results(way: str, tmp_path: Path) -> None:
+    """The second call of a shape goes past numpy; axes may be turned, or conjugate."""
+    torch._dynamo.reset()
+    torch.manual_seed(3)
+    settings = {"cache": tmp_path, "threads": 1}
+    module = Turned().eval()
+    if way == "module":
+        rows = {0: torch.export.Dim("rows")}
+        fast: Any = nanoloom.compile(
+            module, operands(5), dynamic_shapes=(rows, rows, None), **settings
+        )
+    else:
+        fast = torch.compile(module, backend=backend, fullgraph=True, options=settings)
+    for given in (operands(5), operands(5), operands(4, turned=True), operands(5)):
+        x, turns, kept = given
+        other = kept.clone()
+        with torch.no_grad():
+            wanted, made = module(x, turns, kept), fast(x, turns, other)
+        assert made[2] is turns
+        for a, b in zip((*wanted, kept), (*made, other), strict=True):
+            assert a.dtype == b.dtype
+            assert (a - b).abs().max() <= 1e-6 * a.abs().max()
+    x, turns, kept = operands(5)
+    with torch.no_grad():
+        made = fast(x, turns.conj(), kept.clone())
+        wanted = module(x, turns.conj(), kept)
+    assert (wanted[1] - made[1]).abs().max() <= 1e-6 * wanted[1].abs().max()
+
+
+def test_real_numbers_in_the_place_of_complex_ones(tmp_path: Path) -> None:
+    program = nanoloom.compile(Turned(), operands(5), cache=tmp_path)
+    x, turns, kept = operands(5)
+    with pytest.raises(nanoloom.Error, match="has real numbers, where the example has"):
+        program(x, torch.view_as_real(turns), kept)
+    with pytest.raises(nanoloom.Error, match="has complex numbers, where the example"):
+        program(torch.view_as_complex(x.reshape(5, 3, 2)), turns, kept)
+
+
+class Roots(nn.Module):
+    def forward(self, x: Any) -> Any:
+        made = torch.fft.fft(torch.linalg.eigvals(x * 2) * 1j)
+        return made.abs() + 1
+
+
+def test_complex_numbers_from_what_stays_with_torch(tmp_path: Path) -> None:
+    torch._dynamo.reset()
+    torch.manual_seed(4)
+    x = torch.randn(4, 4)
+    fast = torch.compile(Roots(), backend=backend, options={"cache": tmp_path})
+    with torch.no_grad(), pytest.warns(nanoloom.ModelWarning) as told:
+        made = fast(x)
+    assert {"linalg" in str(w.message) for w in told} == {True}
+    assert (made - Roots()(x)).abs().max() <= 1e-4 * made.abs().max()

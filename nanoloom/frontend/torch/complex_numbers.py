@@ -1,14 +1,16 @@
-"""Complex tensors inside of a graph: two real ones, as torch computes with such pairs.
+"""Complex tensors of a graph: two real ones, as torch computes with such pairs.
 
     view_as_complex(x) * polar(1, t)
     ->  (re * cos(t) - im * sin(t), re * sin(t) + im * cos(t))
 
-Fourier transforms are DFT.  Inputs and results of a module are real.
+Fourier transforms are DFT.  Inputs and results of the model have both parts along a
+last axis.
 """
 
 from __future__ import annotations
 
 from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -31,7 +33,18 @@ RULES: dict[Any, Any] = {
     aten.polar.default: lambda size, angle: torch.complex(
         size * angle.cos(), size * angle.sin()
     ),
+    aten.lift_fresh_copy.default: lambda number: number,  # of Python's numbers
+    aten.mul.Scalar: aten.mul.Tensor,
 }
+# What moves elements moves both parts alike.
+MOVED = (
+    aten.alias_copy.default, aten.as_strided.default, aten.as_strided_copy.default,
+    aten.diag_embed.default, aten.diagonal_scatter.default, aten.im2col.default,
+    aten.reflection_pad1d.default, aten.reflection_pad2d.default, aten.roll.default,
+    aten.replication_pad1d.default, aten.replication_pad2d.default, aten.rot90.default,
+    aten.take.default, aten.unfold.default, aten.unfold_copy.default,
+    aten.view_copy.default,
+)  # fmt: skip
 
 
 def has_complex(call: Call) -> bool:
@@ -61,6 +74,8 @@ def value(call: Call, importer: GraphImporter) -> Any:
         made = decomposed(call, importer)
     if made is None and whole:
         made = of_pairs(call, importer)
+    if made is None and whole:
+        made = decomposed(call, importer)
     if made is None:
         raise call.refuse(f"{target} is not known")
     return made
@@ -86,6 +101,8 @@ def of_pairs(call: Call, importer: GraphImporter) -> Any:
         args, kwargs = pytree.tree_unflatten(filled, spec)
         target: Any = call.node.target
         rule = RULES.get(target) or lookup_complex(target, *args, **kwargs)
+        if rule is None and target in MOVED:
+            rule = partial(of_each_part, target)
         made = (rule or target)(*args, **kwargs)
         outs, shape = pytree.tree_flatten(made)
         structure[:] = [shape, [isinstance(x, ComplexTensor) for x in outs]]
@@ -108,6 +125,17 @@ def of_pairs(call: Call, importer: GraphImporter) -> Any:
     shape, pairs = structure
     made = [Pair(next(found), next(found)) if pair else next(found) for pair in pairs]
     return pytree.tree_unflatten(made, shape)
+
+
+def of_each_part(target: Any, *args: Any, **kwargs: Any) -> Any:
+    """An operator of the real parts of all that it takes, and of the others."""
+    from torch._subclasses.complex_tensor import ComplexTensor
+
+    def part(name: str) -> Any:
+        real = [getattr(x, name) if isinstance(x, ComplexTensor) else x for x in args]
+        return target(*real, **kwargs)
+
+    return ComplexTensor(part("re"), part("im"))
 
 
 def real_parts(fake: Any) -> list[Any]:

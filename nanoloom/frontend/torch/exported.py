@@ -7,7 +7,6 @@ it gives back, with those that the module changes in place: they come first.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -25,48 +24,12 @@ from nanoloom.errors import Unsupported
 from nanoloom.frontend.torch.call import is_mutation
 from nanoloom.frontend.torch.element_types import element_type, numpy_view
 from nanoloom.frontend.torch.graph import GraphImporter
+from nanoloom.frontend.torch.imported import Imported
 from nanoloom.frontend.torch.memory_order import Order, inverse, memory_order
 from nanoloom.frontend.torch.pair import Pair
 from nanoloom.frontend.torch.sizes import Sizes
 from nanoloom.frontend.torch.unseen_changes import without_unseen
 from nanoloom.frontend.torch.writer import INT64, IR_VERSION, Writer
-
-Place = tuple[str, Any]
-InPlace = tuple[tuple[str, str], ...]  # inputs, and outputs in their memory
-
-
-@dataclass
-class Imported:
-    """A model, and how a call of the module is one of the program.
-
-    inputs: for each input of the model, the number of the user's argument, or the
-    name of the buffer.  results: for each result of the module, the output's name, the
-    number of the argument that it is, or a constant.  mutated: the output that a
-    buffer or an argument becomes.  numbers: outputs that are numbers, no tensors.
-    orders: of inputs and outputs whose axes lie otherwise than torch counts them.
-    """
-
-    model: ir.Model
-    inputs: dict[str, int | str] = field(default_factory=dict[str, "int | str"])
-    results: list[Place] = field(default_factory=list["Place"])
-    mutated: dict[int | str, str] = field(default_factory=dict["int | str", str])
-    numbers: set[str] = field(default_factory=set[str])
-    orders: dict[str, Order] = field(default_factory=dict[str, "Order"])
-
-    @property
-    def in_place(self) -> InPlace:
-        """Inputs, and what they become, where that can lie in their memory."""
-        graph = self.model.graph
-        sides = {str(x.name): x for x in (*graph.inputs, *graph.outputs)}
-        changed = {n: x for n, x in self.inputs.items() if x in self.mutated}
-        became = {name: self.mutated[place] for name, place in changed.items()}
-        return tuple([
-            (name, made)
-            for name, made in became.items()
-            if self.orders.get(name) == self.orders.get(made)
-            and str(sides[name].shape) == str(sides[made].shape)
-            and sides[name].dtype == sides[made].dtype
-        ])  # fmt: skip
 
 
 class Importer:
@@ -86,9 +49,7 @@ class Importer:
         A Pair of a complex one.
         """
         if tensor.is_complex():
-            both, w = self.weight(torch.view_as_real(tensor), name), self.writer
-            each = [w("Gather", both, w.constant(i), axis=-1) for i in (0, 1)]
-            return Pair(*each)
+            return self.pair(self.weight(torch.view_as_real(tensor), name))
         key = storage_key(tensor)
         if key not in self._weights:
             where = f"weight {name}"
@@ -96,6 +57,11 @@ class Importer:
             made = ir.Tensor(numpy_view(tensor, where), dtype=dtype)
             self._weights[key] = self.writer.weight(made, name)
         return self._weights[key]
+
+    def pair(self, both: ir.Value) -> Pair:
+        """What has both parts along its last axis, as two values."""
+        w = self.writer
+        return Pair(*(w("Gather", both, w.constant(i), axis=-1) for i in (0, 1)))
 
     def inputs(self, given: Sequence[tuple[fx.Node, int | str, str]]) -> None:
         """Inputs of the model: node, the argument that it is, name.
@@ -108,10 +74,12 @@ class Importer:
                 value = self.tensor(fake, name)
                 self.imported.inputs[str(value.name)] = place
                 order = self.imported.orders.get(str(value.name))
+                self.writer.place = name
                 if order is not None:
-                    self.writer.place = name
                     value = self.writer("Transpose", value, perm=inverse(order))
-                self.nodes.values[node] = value
+                self.nodes.values[node] = (
+                    self.pair(value) if fake.is_complex() else value
+                )
         for node, place, name in given:
             fake = node.meta["val"]
             if not isinstance(fake, torch.Tensor):
@@ -119,13 +87,20 @@ class Importer:
 
     def tensor(self, fake: torch.Tensor, name: str) -> ir.Value:
         """An input, with its axes as they lie in memory."""
-        dtype, order = element_type(fake.dtype, f"input {name}"), memory_order(fake)
-        lies = fake.permute(order) if order is not None else fake
+        parts, order = real_view(fake)
+        dtype = element_type(parts.dtype, f"input {name}")
+        lies = parts.permute(order) if order is not None else parts
         value = self.writer.input(name, dtype, self.sizes.dims(lies.shape))
         self.sizes.declare(value, lies.shape)
-        if order is not None:
-            self.imported.orders[str(value.name)] = order
+        self.note(str(value.name), fake, order)
         return value
+
+    def note(self, name: str, fake: torch.Tensor, order: Order | None) -> None:
+        """How an input or an output lies."""
+        if order is not None:
+            self.imported.orders[name] = order
+        if fake.is_complex():
+            self.imported.pairs.add(name)
 
     def number(self, fake: Any, place: int | str, name: str) -> Any:
         """An argument that is no tensor: a size of others, or an input of its own."""
@@ -149,25 +124,39 @@ class Importer:
         self.writer.place = name
         if isinstance(value, int | float | bool):
             value = self.writer.constant(value)
+        if isinstance(value, Pair):
+            value = stacked(self.writer, value)
+        shape: Sequence[Any] = ()
+        order: Order | None = None
         if isinstance(fake, torch.Tensor):
-            value = self.writer.cast(value, element_type(fake.dtype, f"output {name}"))
-        order = memory_order(fake) if isinstance(fake, torch.Tensor) else None
-        if order is not None:
-            value, fake = (
-                self.writer("Transpose", value, perm=order),
-                fake.permute(order),
-            )
+            parts, order = real_view(fake)
+            value = self.writer.cast(value, element_type(parts.dtype, f"output {name}"))
+            if order is not None:
+                value = self.writer("Transpose", value, perm=order)
+            shape = (parts if order is None else parts.permute(order)).shape
         made = self.writer("Identity", value)
         made.name = self.writer.name(f"{name}.out") if made.name != name else name
-        if order is not None:
-            self.imported.orders[str(made.name)] = order
+        made.shape = ir.Shape(self.sizes.dims(shape))
         if isinstance(fake, torch.Tensor):
-            made.shape = ir.Shape(self.sizes.dims(fake.shape))
+            self.note(str(made.name), fake, order)
         else:
-            made.shape = ir.Shape([])
             self.imported.numbers.add(str(made.name))
         self.writer.graph.outputs.append(made)
         return str(made.name)
+
+
+def real_view(fake: torch.Tensor) -> tuple[torch.Tensor, Order | None]:
+    """A tensor as the model has it, real and imaginary parts last, and its order."""
+    order = memory_order(fake)
+    if not fake.is_complex():
+        return fake, order
+    return torch.view_as_real(fake.resolve_conj()), order and (*order, fake.dim())
+
+
+def stacked(w: Writer, pair: Pair) -> ir.Value:
+    """Both parts along a last axis."""
+    last = [w("Unsqueeze", x, w.constant([-1])) for x in (pair.re, pair.im)]
+    return w("Concat", *last, axis=-1)
 
 
 def storage_key(tensor: torch.Tensor) -> tuple[object, ...]:

@@ -20,6 +20,7 @@ from nanoloom.frontend.torch.decomposed import decomposed
 from nanoloom.frontend.torch.element_types import element_type, numpy_view
 from nanoloom.frontend.torch.movement import getitem
 from nanoloom.frontend.torch.operators import operator_for
+from nanoloom.frontend.torch.pair import Pair
 from nanoloom.frontend.torch.sizes import Sizes
 from nanoloom.frontend.torch.torchlib import from_torchlib
 from nanoloom.frontend.torch.writer import Writer
@@ -47,10 +48,13 @@ class GraphImporter:
         self.changed: Collection[fx.Node] = ()  # inputs that the graph writes to
         self.inside: list[Any] = []  # operators that are being decomposed
 
-    def constant(self, tensor: torch.Tensor) -> ir.Value:
+    def constant(self, tensor: torch.Tensor) -> ir.Value | Pair:
         """A small tensor that a decomposition makes of numbers."""
         known = getattr(tensor, "constant", None)
         known = tensor if known is None else known
+        if known.is_complex():
+            parts = map(self.constant, (known.real, known.imag))
+            return Pair(*parts)  # type: ignore[arg-type] - of real ones
         dtype = element_type(known.dtype, "")
         return self.writer.constant(numpy_view(known, "constant"), dtype)
 

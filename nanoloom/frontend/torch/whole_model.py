@@ -15,8 +15,9 @@ from torch.export.graph_signature import (
 )
 
 from nanoloom.errors import Unsupported
-from nanoloom.frontend.torch.exported import CHANGES, Imported
+from nanoloom.frontend.torch.exported import CHANGES
 from nanoloom.frontend.torch.given import INSTALL
+from nanoloom.frontend.torch.imported import Imported
 
 
 def import_whole(
