@@ -111,6 +111,8 @@ class CallableProgram(ABC):
         convert: bool,
     ) -> dict[str, Array]:
         given = {} if into is None else into
+        if isinstance(outputs, str):
+            raise InputError(f"outputs are {outputs!r}", hint="give a list of names")
         require_outputs(self.outputs, (*(outputs or ()), *given))
         into = {name: writable(name, array) for name, array in given.items()}
         if convert:
@@ -216,14 +218,16 @@ def require_numbers(outputs: Sequence[Side], into: Into) -> None:
 def converted(
     inputs: Sequence[Side], given: Mapping[str, object]
 ) -> Mapping[str, object]:
-    """Arrays of numbers in the declared element types, as numpy casts."""
+    """Arrays of numbers in the declared element types, as numpy casts real ones."""
     types = {x.name: x.dtype for x in inputs if not getattr(x, "is_text", False)}
-    return {
-        name: np.asarray(array).astype(types[name], copy=False)
-        if name in types
-        else array
-        for name, array in given.items()
-    }
+    made = dict(given)
+    for name in types.keys() & made.keys():
+        array = np.asarray(given[name])
+        if array.dtype.kind == "c":
+            hint = "give array.real, or what else is meant"
+            raise InputError("is complex", where=f"input {name}", hint=hint)
+        made[name] = array.astype(types[name], copy=False)
+    return made
 
 
 def writable(name: str, array: object) -> Array:

@@ -73,6 +73,13 @@ def test_outputs_that_are_wanted(call: Call) -> None:
     assert list(call.run(BOTH)) == ["y", "d"]
     with pytest.raises(InputError, match="output dd: the model has no such output"):
         call.run(BOTH, ["dd"])
+    with pytest.raises(InputError, match="outputs are 'd'; give a list of names"):
+        call.run(BOTH, "d")
+
+
+def test_complex_numbers_are_not_cut(call: Call) -> None:
+    with pytest.raises(InputError, match=r"input x: is complex; give array.real"):
+        call.run({"x": X + 0j, "z": Z}, convert=True)
 
 
 def test_into_memory_that_is_there(call: Call) -> None:

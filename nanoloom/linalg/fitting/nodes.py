@@ -157,7 +157,7 @@ def elements(node: Node) -> None:
 
 def scatter_nd(node: Node) -> None:
     x, indices = node.input(0), node.input(1)
-    if not indices.rank or indices.shape[-1] > x.rank:
+    if not indices.rank or not 0 < indices.shape[-1] <= x.rank:
         raise node.invalid(
             f"its indices are {list(indices.shape)}, its input is {list(x.shape)}"
         )

@@ -80,6 +80,7 @@ CASES: list[tuple[str, list[np.ndarray | None], Attributes, str]] = [
         "input 2",
     ),
     ("ScatterND", [f(3), np.zeros((2, 1), np.int64), f(3)], {}, "input 2"),
+    ("ScatterND", [f(3), np.zeros((2, 0), np.int64), f(2, 3)], {}, "its indices are"),
     ("QuantizeLinear", [f(2, 3), f(2)], {"axis": 1}, "input 1"),
     ("ReverseSequence", [f(2, 3), np.zeros(2, np.int64)], {}, "input 1"),
     ("ReverseSequence", [f(2, 3), np.zeros(3, int)], {"batch_axis": 7}, "not 0 and 1"),
