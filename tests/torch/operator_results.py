@@ -104,7 +104,7 @@ def same_elements(x: Any, ours: Any, theirs: Any) -> bool:
         == theirs.shape[:axis] + theirs.shape[axis + 1 :]
         and max(ours.max(), theirs.max()) < x.shape[axis]
     ]
-    return any(np.array_equal(*pair) for pair in found)
+    return any(np.array_equal(one, other) for one, other in found)
 
 
 def is_close(ours: Any, wanted: Any) -> bool:
