@@ -15,7 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import gcd
 
-CALL = "call void @llvm.masked.store."
+MASKED = "llvm.masked.store."  # how its functions' names begin
+CALL = f"call void @{MASKED}"
 _PARTS = re.compile(
     r"^ *(?:tail |notail )?call void @llvm\.masked\.store\.[\w.]+"
     r"\(<\d+ x (?P<element>\w+)> (?P<value>.+?), "
