@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from nanoloom.ir.access import Access, Operand
-from nanoloom.ir.linalg_query import bordered_by, dims_of
+from nanoloom.ir.linalg_query import body, bordered_by, dims_of, iterators
 from nanoloom.ir.linalg_query import outputs as results
 from nanoloom.ir.mlir import ir
 from nanoloom.nest.extent import Lanes
 from nanoloom.target.facts import Target
 from nanoloom.target.masked_access import has_masked_loads
+from nanoloom.vector.interleaved_store import between
 from nanoloom.vector.scalable_gather import has_distance
+from nanoloom.vector.vector_plan import VectorPlan, order_of
 
 FUSED = (32, 64)  # bits of the floats that a multiply-add takes
 
@@ -32,13 +34,23 @@ def is_full(operands: list[Operand], dim: int, target: Target) -> bool:
     )
 
 
-def are_stored(outputs: list[Operand], dim: int, lanes: Lanes) -> bool:
-    """Whether vectors of results can be stored: side by side, or at one distance."""
-    return all(
-        x.access(dim) is Access.CONTIGUOUS
-        or (lanes.scalable and x.access(dim) is Access.STRIDED)
-        for x in outputs
-    )
+def are_stored(
+    op: ir.OpView, outputs: list[Operand], plan: VectorPlan, lanes: Lanes
+) -> bool:
+    """Whether vectors of results can be stored: side by side, at one distance, or
+    between each other, over what was there."""
+    order = order_of(plan, len(iterators(op)))
+    arguments = list(body(op).arguments)[-len(outputs) :]
+
+    def is_stored(x: Operand, before: ir.Value) -> bool:
+        if x.access(plan.axis) is Access.CONTIGUOUS:
+            return True
+        if lanes.scalable:
+            return x.access(plan.axis) is Access.STRIDED
+        fills = between(x, plan.axis, dict(plan.jam), order) is not None
+        return fills and plan.stays is None and not list(before.uses)
+
+    return all(map(is_stored, outputs, arguments))
 
 
 def is_masked(op: ir.OpView, lanes: Lanes, target: Target) -> bool:

@@ -22,6 +22,7 @@ from nanoloom.vector.choose_instruction import in_groups, summed
 from nanoloom.vector.extents import size
 from nanoloom.vector.guarded_operand import GuardedOperand
 from nanoloom.vector.instruction_steps import InstructionSteps
+from nanoloom.vector.interleaved_store import together, write_points
 from nanoloom.vector.lane_values import LaneValue, Uniform, Vector
 from nanoloom.vector.loop_partition import at_ends, limits, points_at_steps
 from nanoloom.vector.operand_loads import load_operand
@@ -136,6 +137,7 @@ class RegisterTile:
             self.finish(points[which : which + 1], step, replace(once, added=None))
 
         one = self.early and not self.reduced and producers.sums_at_tile(self) == 1
+        one = one and not any(together(self, x) > 1 for x in self.outputs)
         producers.compute_sums(
             self, points, replace(once, added=write) if one else once
         )
@@ -143,10 +145,7 @@ class RegisterTile:
 
     def finish(self, points: list[Point], step: Step, once: ValueCache) -> None:
         """Compute some points and write them."""
-        results = iter(self.summed(points, step, once, []))
-        for point in points:
-            for x in self.outputs:
-                self.write(next(results), x, point)
+        write_points(self, points, self.summed(points, step, once, []))
 
     def summed(
         self, points: list[Point], step: Step, once: ValueCache, start: list[ir.Value]

@@ -156,7 +156,7 @@ class Loops(RegisterTile):
             return None
         whole = not plan.lanes.scalable or is_full([*inputs, *outputs], dim, target)
         lanes = plan.lanes if whole else ONE
-        if kinds[dim] == "parallel" and not are_stored(outputs, dim, lanes):
+        if kinds[dim] == "parallel" and not are_stored(op, outputs, plan, lanes):
             return None
         made = cls(
             code,

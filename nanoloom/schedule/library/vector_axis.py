@@ -4,7 +4,9 @@
 
 The innermost one of the result, or of what is read where that is reduced.  Vectors of
 any width run along another one where that is shorter than the least of them: numbers
-that lie at a distance are one load, or one store, however many they are.
+that lie at a distance are one load, or one store, however many they are.  Others run
+along the next one where the innermost one of a result is short: they are stored between
+each other.
 """
 
 from __future__ import annotations
@@ -31,8 +33,10 @@ def axis_of(stage: Statement, target: Target, *, alone: bool = True) -> int | No
     """
     usual = vector_axis(stage)
     free = target.vector.any_length and target.isa.strided_loads
-    if usual is None or not free or stage.inside is not None or not stage.on_lanes:
+    if usual is None or stage.inside is not None or not stage.on_lanes:
         return usual
+    if not free:
+        return next_axis(stage, usual, target) if alone else usual
     pixels = pixels_of(stage)
     if pixels is not None:
         return pixels
@@ -47,6 +51,24 @@ def axis_of(stage: Statement, target: Target, *, alone: bool = True) -> int | No
         and can_be_lanes(stage, place, target)
     ]
     return -max(found)[2] if found else usual
+
+
+def next_axis(stage: Statement, usual: int, target: Target) -> int:
+    """The axis in front of a short innermost one, whose vectors together are rows of
+    the result; else the innermost one."""
+    written = stage.writes[0].plain
+    if stage.is_reduction or len(stage.writes) > 1 or target.vector.scalable:
+        return usual
+    if usual != len(stage.axes) - 1 or len(written) < 2 or written[-2] is None:
+        return usual
+    place = stage.place(written[-2])
+    short, long = stage.axes[usual].extent, stage.axes[place].extent
+    if not isinstance(short, int) or not isinstance(long, int):
+        return usual
+    fits = all(bits("f32") <= bits(kind) <= bits("f64") for kind in elements(stage))
+    reads = all(x.lies_along(written[-2]) for x in stage.reads)
+    few = 1 < short <= GROUPED and not stage.axes[usual].is_sample
+    return place if fits and reads and few and long >= LONGER * short else usual
 
 
 def runs_across(stage: Statement, target: Target, *, alone: bool = True) -> bool:
