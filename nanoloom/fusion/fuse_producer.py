@@ -1,14 +1,17 @@
-"""What is made point by point, or row by row, for a sum alone is made in its kernel.
+"""What is made point by point, or row by row, for one reader is made in its kernel.
 
     t = max(x * scale + shift, 0)      normalized, of an image
 
     y[i] = sum of t[2 i + tap]         windows that do not overlap, or a whole image
       ->  y[i] = sum of max(x[2 i + tap] * scale + shift, 0)
 
+    y[f, i] = t[i, f]                  another order of axes
+      ->  y[f, i] = max(x[i, f] * scale[f] + shift[f], 0)
+
     y = t w, with what follows it      a product: every panel of w reads t
       ->  a task makes its rows of t in its cache, once for all panels
 
-How often a point is read decides where it is made: once, in the sum itself; by many
+How often a point is read decides where it is made: once, in the reader itself; by many
 columns, in a block of rows (nest/lhs_producer.py).  Nothing is made twice, and t has no
 pass and no place in memory.  The arithmetic is the same, number by number.  A border is
 none of t: around what is padded there is another number, and t stays what its own
@@ -36,7 +39,7 @@ from nanoloom.fusion.group import (
     users,
 )
 from nanoloom.fusion.inline_operation import inline_operation, is_plain
-from nanoloom.fusion.read_through_views import is_reduction
+from nanoloom.fusion.read_through_views import is_permutation, is_reduction
 from nanoloom.ir.linalg_query import (
     Kind,
     Op,
@@ -62,12 +65,14 @@ MULTIPLIED = ("arith.mulf", "arith.muli")  # would make a product of a sum
 
 
 def inline_producers(groups: list[Group]) -> list[Group]:
-    """Let sums make what is made point by point for nobody else, and read once."""
+    """Let sums, and other orders of axes, make what is made point by point for nobody
+    else, and read once."""
     owner = {op.operation: group for group in groups for op in group.ops}
     gone: set[int] = set()
     for group in groups:
         for place, op in enumerate(group.ops):
-            if not is_reduction(op) or not is_plain(op) or not inputs(op):
+            known = is_reduction(op) or is_permutation(op)
+            if not known or not is_plain(op) or not inputs(op):
                 continue
             front = producer_of(inputs(op)[0], group, owner)
             if front is not None and is_inlined(front, op):
@@ -115,10 +120,16 @@ def producer_of(
 
 
 def is_inlined(front: Group, op: Op) -> bool:
-    """Whether a sum can make each number that it reads, and does so once."""
+    """Whether an operation can make each number that it reads, and does so once.
+
+    In another order of axes all that lies across its vectors is turned: one tensor.
+    """
     made = front.ops[-1].operation.results[0]
-    if len(users(made)) != 1 or not reads_points(front) or has_functions(front):
+    count = reads_of_points(front)
+    if len(users(made)) != 1 or not count or has_functions(front):
         return False
+    if is_permutation(op):
+        return count == 1
     becomes_product = len(inputs(op)) == 1 and multiplies(front)
     return reads_once(alone(op)) and not becomes_product
 
@@ -227,15 +238,17 @@ def reads_once(pool: Statement) -> bool:
     return sorted(seen) == sorted(pool.names)
 
 
-def reads_points(group: Group) -> bool:
-    """Whether a group reads an image, not only numbers that points of it share: those
+def reads_of_points(group: Group) -> int:
+    """How many images a group reads, beside numbers that points of one share: those
     alone would not say how large it is."""
     made = {op.operation.results[0] for op in group.ops}
-    return any(
-        value not in made and len(indexing.results) == indexing.n_dims
+    read = {
+        value
         for op in group.ops
         for value, indexing in zip(inputs(op), maps(op), strict=False)
-    )
+        if value not in made and len(indexing.results) == indexing.n_dims
+    }
+    return len(read)
 
 
 def multiplies(group: Group) -> bool:

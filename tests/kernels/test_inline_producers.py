@@ -137,6 +137,43 @@ def test_a_function_and_a_product_stay_what_they_are() -> None:
     assert kernels(program_of(gated, kind, kind)) == ["elementwise", "reduction"]
 
 
+@pytest.mark.drawn(one_in=2)
+@TARGETS
+@pytest.mark.parametrize("order", [(0, 3, 1, 2), (3, 2, 1, 0), (1, 0, 3, 2)], ids=str)
+@pytest.mark.parametrize("kind", ["float32", "float16", "int32"])
+def test_another_order_of_axes(
+    kind: str, order: tuple[int, ...], target: Target
+) -> None:
+    """The copy makes what it turns, of one image and numbers of its channels."""
+    factor = sample(1, SHAPE[3:], kind)
+
+    def make(b: Any, x: Any) -> Any:
+        made = b.elementwise(lambda s, f: (s * f).maximum(0), x, b.constant(factor))
+        return b.transpose(b.elementwise(lambda s: s + 1, made), order)
+
+    x = sample(2, SHAPE, kind)
+    program = program_of(make, x)
+    assert kernels(program) == ["elementwise"]
+    (got,) = executable(program, target)(x, order=backwards)
+    exact = np.maximum(x * factor, 0).astype(kind) + np.ones((), kind)
+    assert got.tobytes() == exact.transpose(order).tobytes()
+
+
+def test_two_images_are_turned_when_they_are_one() -> None:
+    """Their sum is one image to turn; and a function has a loop of its own."""
+
+    def added(b: Any, x: Any, y: Any) -> Any:
+        return b.transpose(b.elementwise(lambda s, t: s + t, x, y), (0, 3, 1, 2))
+
+    def functions(b: Any, x: Any) -> Any:
+        made = b.elementwise(lambda s: s.math("exp"), x)
+        return b.transpose(made, (0, 3, 1, 2))
+
+    kind = (SHAPE, "float32")
+    for program in (program_of(added, kind, kind), program_of(functions, kind)):
+        assert kernels(program) == ["elementwise", "elementwise"]
+
+
 def test_an_image_of_equal_pixels_stays_one() -> None:
     """Numbers of the channels alone do not say how large it is."""
 
