@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from nanoloom.fusion.fusion_plan import mark
 from nanoloom.fusion.group import Group, users
 from nanoloom.fusion.group_values import external_inputs, group_results
-from nanoloom.fusion.insert_in_place import home
+from nanoloom.fusion.insert_in_place import INSERT, home
 from nanoloom.ir.linalg_query import Kind, Op, base, is_contraction, is_generic
-from nanoloom.ir.mlir import ir
+from nanoloom.ir.mlir import ir, made_by
 
 Owners = dict[ir.Operation, Group]
 
@@ -81,6 +81,8 @@ def said_apart(groups: list[Group]) -> None:
             why = f"no rule joins {kinds}"
             if len(found) > 1:
                 why = f"{len(found)} kernels read it, and each would make it again"
+            elif made_by(base(value), INSERT) is not None:
+                why = "it lies beside a border or other parts, which are made elsewhere"
             elif value != base(value):
                 why = "it is read in another shape"
             group.apart.setdefault(value, why)

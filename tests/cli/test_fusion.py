@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 from onnx import save
+from onnx.numpy_helper import from_array
 from onnx.parser import parse_model
 
 from nanoloom.schedule.print_fusions import size
@@ -31,6 +33,27 @@ def test_fusions_and_what_stays_apart(tmp_path: Path, nanoloom: Command) -> None
     assert "none again; saves 27.7 KiB of memory's traffic" in first  # 2 * 4 * 67 * 53
     apart = said.out.split("not fused:")[1]
     assert "13.9 KiB" in apart and "MatMul_0 -> " in apart
+
+
+PADDED = """
+<ir_version: 10, opset_import: ["": 21]>
+layers (float[1, 32, 28, 28] x) => (y) {
+    a = Conv(x, w)  b = Conv<group=32, pads=[1, 1, 1, 1]>(a, d)  y = Conv(b, w)
+}
+"""
+
+
+def test_what_lies_in_a_border_is_said_to(tmp_path: Path, nanoloom: Command) -> None:
+    """It is read in no other shape: another kernel writes the numbers around it."""
+    model = parse_model(PADDED)
+    for name, shape in (("w", (32, 32, 1, 1)), ("d", (32, 1, 3, 3))):
+        weight = from_array(np.ones(shape, np.float32), name)
+        model.graph.initializer.append(weight)
+    save(model, tmp_path / "layers.onnx")
+    said = nanoloom("compile", tmp_path / "layers.onnx", "--emit", "fusion", "-o", "-")
+    assert said.status == 0, said
+    (line,) = re.findall("Conv_0 -> Conv_1: .*", said.out)
+    assert "beside a border" in line and "shape" not in line
 
 
 def test_the_file_has_its_own_ending(tmp_path: Path, nanoloom: Command) -> None:
