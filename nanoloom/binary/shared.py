@@ -27,6 +27,7 @@ from nanoloom.fork_lock import wait_for_compiler
 LOADER_EXPORT = "nanoloom_library"
 NICE = 15  # of compilers that nobody waits for yet
 REFUSAL_EXPORT = "nanoloom_refusal"  # of a library with several levels
+_meanwhile: dict[tuple[Path, str], Thread] = {}  # who makes a runtime, or did
 RUNTIME_SOURCES = (
     *PROGRAM_SOURCES,
     "sizes",
@@ -157,14 +158,18 @@ def runtime_meanwhile(triple: str, cache: Cache) -> Generator[None]:
     """Have the cache hold the runtime at the end of the `with`, to be linked with.
 
     Its compilers run while the model is read, on CPUs that would wait.  What is raised
-    inside waits for none of them.
+    inside waits for none of them: who tries again takes those that still run.
     """
 
     def work() -> None:
         with wait_for_compiler(), suppress(Error, OSError):  # whoever links says so
             runtime_objects(triple, cache, nice=NICE)
 
-    thread = Thread(target=work, name="nanoloom runtime", daemon=True)
-    thread.start()
+    name = cache.root, triple
+    thread = _meanwhile.get(name)
+    if thread is None or not thread.is_alive():
+        thread = Thread(target=work, name="nanoloom runtime", daemon=True)
+        thread.start()
+        _meanwhile[name] = thread
     yield
     thread.join()

@@ -80,3 +80,23 @@ def test_what_fails_meanwhile_waits_for_no_tool(
     for thread in threading.enumerate():
         if thread.name == "nanoloom runtime":
             thread.join()
+
+
+def test_who_tries_again_takes_the_tools_that_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As for each of the samples that stand for a model's sizes, until some do."""
+    asked, goes_on = list[str](), threading.Event()
+
+    def objects(triple: str, *_: object, **__: object) -> None:
+        asked.append(triple)
+        goes_on.wait(60)
+
+    monkeypatch.setattr(shared, "runtime_objects", objects)
+    given = "x86_64-linux-gnu", Cache(tmp_path)
+    for _ in range(2):
+        with pytest.raises(Error, match="other"), shared.runtime_meanwhile(*given):
+            raise Error("other sizes are computed otherwise")
+    with shared.runtime_meanwhile(*given):
+        goes_on.set()
+    assert len(asked) == 1
