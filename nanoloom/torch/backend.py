@@ -18,6 +18,7 @@ from nanoloom.frontend.torch.call import is_mutation
 from nanoloom.frontend.torch.decomposed import storage
 from nanoloom.torch.graph_program import Settings, settings_of
 from nanoloom.torch.parts import compiled_parts
+from nanoloom.torch.result_views import with_views
 
 Run = Callable[..., Any]
 STATIC = "_dynamo_static_input_type"
@@ -129,7 +130,7 @@ def behind_autograd(
         facts = context.fw_metadata if context is not None else None
         static = set(facts.static_input_indices) if facts is not None else set[int]()
         with unset_fake_temporarily():  # tensors that the graph holds have numbers
-            return compiled_parts(made, static, settings)
+            return with_views(made, lambda x: compiled_parts(x, static, settings))
 
     def refused(made: fx.GraphModule, given: Sequence[Any]) -> Run:
         raise TRAINING

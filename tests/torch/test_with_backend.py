@@ -75,6 +75,27 @@ def test_a_view_of_an_argument_stays_one(options: dict[str, Any]) -> None:
     assert doubled.tolist() == (x * 2).tolist()
 
 
+class Halves(nn.Module):
+    def forward(self, x: Any, y: Any) -> Any:
+        y.add_(1)
+        return (*x.chunk(2, -1), y.transpose(0, 1)[1:], x.sum())
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_views_of_open_sizes_lie_in_their_arguments(
+    dynamic: bool, options: dict[str, Any]
+) -> None:
+    fast = compiled(Halves(), options, dynamic=dynamic, fullgraph=True)
+    for width in (7, 6):
+        given = [torch.randn(4, width) for _ in range(2)]
+        twins = [x.clone() for x in given]
+        wanted, made = Halves()(*twins), fast(*given)
+        for x in (*given, *twins):
+            x.mul_(2)  # what lies there is seen in the views
+        for number, pair in enumerate(zip(wanted, made, strict=True)):
+            assert close(*pair), number
+
+
 def test_a_graph_behind_autograd_has_numbers_of_its_own(
     options: dict[str, Any],
 ) -> None:

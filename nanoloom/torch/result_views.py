@@ -1,0 +1,97 @@
+"""Results that lie in the memory of an argument: torch itself takes these views.
+
+AOTAutograd makes the alias that a user gets of where in its memory such a result lies,
+so a tensor of its own, with the same numbers, would be read at another place.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from torch import fx
+
+from nanoloom.frontend.torch.decomposed import storage
+from nanoloom.torch.graph_program import changed_inputs
+
+Run = Callable[..., Any]
+
+
+def with_views(
+    traced: fx.GraphModule, compiled: Callable[[fx.GraphModule], Run]
+) -> Run:
+    """What `compiled` makes of the graph without such results, and these."""
+    holders = [n for n in traced.graph.nodes if n.op == "placeholder"]
+    became = {value: holder for holder, value in changed_inputs(traced.graph).items()}
+    (output,) = (n for n in traced.graph.nodes if n.op == "output")
+    results = list(output.args[0])
+    views = {
+        place: node for place, node in enumerate(results)
+        if isinstance(node, fx.Node) and is_view(node, became)
+    }  # fmt: skip
+    if not views:
+        return compiled(traced)
+    taken = fx.GraphModule(traced, views_alone(holders, list(views.values()), became))
+    output.args = ([None if i in views else x for i, x in enumerate(results)],)
+    taken_nodes = chain(list(views.values()), became)
+    for node in reversed(list(traced.graph.nodes)):
+        if node in taken_nodes and not node.users:
+            traced.graph.erase_node(node)
+    traced.recompile()
+    run = compiled(traced)
+
+    def both(*args: Any) -> list[Any]:
+        made = list(run(*args))
+        for place, view in zip(views, taken(*args), strict=True):
+            made[place] = view
+        return made
+
+    return both
+
+
+def source(node: fx.Node) -> fx.Node | None:
+    """What a node is a view of, or one of several views."""
+    if node.op != "call_function" or not node.args:
+        return None
+    before: Any = node.args[0]
+    if node.target is operator.getitem:
+        before = before.args[0] if before.args else None
+    same = isinstance(before, fx.Node) and storage(before) is not None
+    return before if same and storage(before) == storage(node) else None
+
+
+def is_view(node: fx.Node, became: Mapping[fx.Node, fx.Node]) -> bool:
+    """Of an argument, or of what it is at the end of the call."""
+    found = source(node)
+    while found is not None:
+        if found.op == "placeholder" or found in became:
+            return True
+        found = source(found)
+    return False
+
+
+def chain(nodes: Sequence[fx.Node], became: Mapping[fx.Node, fx.Node]) -> set[fx.Node]:
+    """The nodes and what they are computed of, up to arguments."""
+    found, left = set[fx.Node](), list(nodes)
+    while left:
+        node = left.pop()
+        if node.op != "placeholder" and node not in became and node not in found:
+            found.add(node)
+            left += node.all_input_nodes
+    return found
+
+
+def views_alone(
+    holders: Sequence[fx.Node], views: Sequence[fx.Node],
+    became: Mapping[fx.Node, fx.Node],
+) -> fx.Graph:  # fmt: skip
+    """A graph of the same arguments that gives the views."""
+    graph, wanted = fx.Graph(), chain(views, became)
+    made = {node: graph.node_copy(node) for node in holders}
+    made |= {value: made[holder] for value, holder in became.items()}
+    for node in views[0].graph.nodes:
+        if node in wanted:
+            made[node] = graph.node_copy(node, made.__getitem__)
+    graph.output([made[node] for node in views])
+    return graph
