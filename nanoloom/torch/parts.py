@@ -136,6 +136,8 @@ def stand_in(importer: Importer, node: fx.Node) -> Any:
 
 
 def fresh(importer: Importer, node: fx.Node, value: Any) -> Any:
+    if isinstance(value, torch.SymInt | torch.SymFloat):
+        return number(importer, node, value)
     if not isinstance(value, torch.Tensor):
         return value
     if is_complex(value):
@@ -144,6 +146,18 @@ def fresh(importer: Importer, node: fx.Node, value: Any) -> Any:
     shape = [f"d{i}" for i in range(value.dim())]
     dtype = ELEMENT_TYPES.get(value.dtype, ir.DataType.FLOAT)  # readers refuse others
     return importer.writer.input(f"{node.name}.stand_in", dtype, shape)
+
+
+def number(
+    importer: Importer, node: fx.Node, value: torch.SymInt | torch.SymFloat
+) -> Any:
+    """An input of one number, for what is computed with it."""
+    is_size = isinstance(value, torch.SymInt)
+    dtype = ir.DataType.INT64 if is_size else ir.DataType.DOUBLE
+    made = importer.writer.input(f"{node.name}.stand_in", dtype, [])
+    if isinstance(value, torch.SymInt) and not importer.sizes.knows(value):
+        importer.sizes.set(value, made)
+    return made
 
 
 def bytes_across(node: fx.Node) -> int:

@@ -21,6 +21,7 @@ from torch._subclasses.functional_tensor import (
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
+from nanoloom.errors import Unsupported
 from nanoloom.frontend.torch import (
     bags,
     encoder_layer,
@@ -28,8 +29,11 @@ from nanoloom.frontend.torch import (
     matrix_factors,
     prefixes,
     ranked,
+    scattered,
+    strided,
 )
 from nanoloom.frontend.torch.call import Call, is_mutation
+from nanoloom.frontend.torch.memory_order import is_dense
 
 if TYPE_CHECKING:
     from nanoloom.frontend.torch.graph import GraphImporter
@@ -37,7 +41,8 @@ if TYPE_CHECKING:
 
 RULES = (
     encoder_layer.RULES | ranked.RULES | prefixes.RULES | bags.RULES
-    | matrix_factors.RULES | linear_systems.RULES
+    | matrix_factors.RULES | linear_systems.RULES | scattered.RULES
+    | strided.RULES
 )  # fmt: skip
 
 
@@ -68,7 +73,7 @@ def decomposed(call: Call, importer: GraphImporter) -> Any:
         return None
     flat, spec = pytree.tree_flatten((call.node.args, dict(call.node.kwargs)))
     places = [i for i, x in enumerate(flat) if isinstance(x, fx.Node)]
-    examples = [flat[i].meta["val"] for i in places]
+    examples = [plain(flat[i].meta["val"]) for i in places]
 
     def run(*given: Any) -> Any:
         filled = list(flat)
@@ -88,6 +93,14 @@ def decomposed(call: Call, importer: GraphImporter) -> Any:
         importer.inside.pop()
 
 
+def plain(example: Any) -> Any:
+    """The same in the order of its axes: what a rule computes is of no strides."""
+    if not isinstance(example, FakeTensor) or is_dense(example, range(example.dim())):
+        return example
+    with example.fake_mode:
+        return torch.empty(example.shape, dtype=example.dtype)
+
+
 def traced_rule(run: Any, examples: list[Any], target: Any) -> fx.GraphModule | None:
     """None where the rule is the operator again, needs numbers, or draws some."""
     mode = next((x.fake_mode for x in examples if isinstance(x, FakeTensor)), None)
@@ -98,10 +111,13 @@ def traced_rule(run: Any, examples: list[Any], target: Any) -> fx.GraphModule | 
             if any(map(is_mutation, made.graph.nodes)):  # of what it has made itself
                 functional = dispatch_functionalize(run, FunctionalTensorMode())
                 made = make_fx(functional)(*examples)
+    except Unsupported:  # a rule of ours says why
+        raise
     except Exception:  # noqa: BLE001 - whatever a rule of torch raises
         return None
     calls = [n.target for n in made.graph.nodes if n.op == "call_function"]
-    return None if target in calls or any(map(is_random, calls)) else made
+    again = target in calls and not whole  # of another kind, where the rule is ours
+    return None if again or any(map(is_random, calls)) else made
 
 
 def is_random(target: Any) -> bool:

@@ -191,6 +191,19 @@ def extreme(op: str) -> Callable[[Call], ir.Value]:
     return made
 
 
+def known_extreme(op: str) -> Callable[[Call], ir.Value]:
+    """fmax and fmin: NaN only where both are."""
+
+    def made(call: Call) -> ir.Value:
+        if call.dtype not in FLOATS:
+            return extreme(op)(call)
+        w, (a, b) = call.w, sides(call)
+        found = w.typed(call.dtype, "Where", w("IsNaN", b), a, w(op, a, b))
+        return w.typed(call.dtype, "Where", w("IsNaN", a), b, found)
+
+    return made
+
+
 def bitwise(op: str) -> Callable[[Call], ir.Value]:
     return lambda call: call.w(
         op if call.dtype == T.BOOL else f"Bitwise{op}", *sides(call)
@@ -269,6 +282,7 @@ OPERATORS = {
     "mul": mul, "multiply": mul, "div": div, "divide": div, "true_divide": div,
     "floor_divide": floor_divide, "remainder": remainder, "fmod": fmod, "pow": power,
     "maximum": extreme("Max"), "minimum": extreme("Min"),
+    "fmax": known_extreme("Max"), "fmin": known_extreme("Min"),
     "bitwise_not": bitwise_not, "sign": sign,
     "sgn": sign, "rsqrt": rsqrt, "clamp": clamp, "clamp_min": clamp, "clamp_max": clamp,
     "where": where, "masked_fill": masked_fill,

@@ -21,7 +21,7 @@ from nanoloom.frontend.torch.element_types import element_type, numpy_view
 from nanoloom.frontend.torch.movement import getitem
 from nanoloom.frontend.torch.operators import operator_for
 from nanoloom.frontend.torch.pair import Pair
-from nanoloom.frontend.torch.sizes import Sizes
+from nanoloom.frontend.torch.sizes import Sizes, expression
 from nanoloom.frontend.torch.torchlib import from_torchlib
 from nanoloom.frontend.torch.writer import Writer
 
@@ -129,6 +129,8 @@ class GraphImporter:
             return out
         if isinstance(out, torch.SymInt) and self.sizes.knows(out):
             return self.sizes.of(out)
+        if isinstance(out, torch.SymFloat) and self.sizes.knows(out):
+            return self.sizes.real(expression(out))
         if name_of(target) in ("item", "_local_scalar_dense"):
             value = self.writer.scalar(call.value("self"))
         elif name_of(target) == "sym_size":
@@ -139,7 +141,7 @@ class GraphImporter:
                 ir.DataType.INT64, "Shape", x, start=axis, end=axis + 1
             )
             value = self.writer.scalar(shape)
-        elif target in ARITHMETIC:
+        elif target in ARITHMETIC and not isinstance(out, torch.SymFloat):
             given = [self._operand(x) for x in call.node.args]
             value = self.writer(ARITHMETIC[target], *given)
         elif target in (operator.floordiv, math.floor, operator.truediv):

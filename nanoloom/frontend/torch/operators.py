@@ -24,6 +24,7 @@ from nanoloom.frontend.torch import (
     recurrences,
     reductions,
     slice_writes,
+    strided,
     windows,
 )
 from nanoloom.frontend.torch.call import Call
@@ -31,7 +32,8 @@ from nanoloom.frontend.torch.call import Call
 Operator = Callable[[Call], Any]
 FAMILIES = (
     elementwise, comparisons, composed, activations, movement, slice_writes,
-    indexing, creation, reductions, products, windows, normalizations, recurrences,
+    strided, indexing, creation, reductions, products, windows, normalizations,
+    recurrences,
 )  # fmt: skip
 OPERATORS: dict[str, Operator] = {
     name: function for family in FAMILIES for name, function in family.OPERATORS.items()

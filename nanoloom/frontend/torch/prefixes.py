@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from nanoloom.errors import Unsupported
+
 aten: Any = torch.ops.aten
 Pair = tuple[torch.Tensor, torch.Tensor]
 Compare = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -46,13 +48,24 @@ def best_so_far(better: Compare) -> Callable[[torch.Tensor, int], Pair]:
 
 
 def require_known(count: Any) -> int:
-    """TypeError, for which an operator is refused, for a size that is not known."""
+    """Raises Unsupported for an open size."""
     if not isinstance(count, int):
-        raise TypeError("an axis of a size that is not known")
+        raise Unsupported("goes along an axis of an open size")
     return count
 
 
+def log_sums(x: torch.Tensor, dim: int) -> torch.Tensor:
+    """The logarithm of the sum of exp so far: of each place, over those in front."""
+    if x.dim() == 0 or x.shape[dim] == 0:
+        return x.clone()
+    count = x.shape[dim]
+    rows = x.movedim(dim, -1).unsqueeze(-2).expand(*x.movedim(dim, -1).shape, count)
+    behind = torch.ones(count, count, dtype=torch.bool).triu(1)
+    return rows.masked_fill(behind, float("-inf")).logsumexp(-1).movedim(-1, dim)
+
+
 RULES: dict[Any, Any] = {
+    aten.logcumsumexp.default: log_sums,
     aten.cummax.default: best_so_far(torch.ge),
     aten.cummin.default: best_so_far(torch.le),
 }

@@ -156,8 +156,7 @@ def scale_of(call: Call, dtype: ir.DataType) -> ir.Value:
     if isinstance(depth, int):
         return call.w.constant(1 / math.sqrt(depth), dtype)
     size = call.sizes.operand(call.sizes.of(depth))
-    root = call.w("Sqrt", call.w.cast(size, T.FLOAT))
-    return call.w.cast(call.w("Reciprocal", root), dtype)
+    return call.w("Reciprocal", call.w("Sqrt", call.w.cast(size, dtype)))
 
 
 def causal(call: Call) -> ir.Value:

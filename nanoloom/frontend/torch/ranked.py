@@ -6,6 +6,8 @@ from typing import Any
 
 import torch
 
+from nanoloom.errors import Unsupported
+
 aten: Any = torch.ops.aten
 
 
@@ -77,13 +79,19 @@ def searchsorted_number(rows: torch.Tensor, x: float, **said: Any) -> torch.Tens
     return searchsorted(rows, torch.full((), x, dtype=rows.dtype), **said)
 
 
+def bucketized(
+    x: torch.Tensor, rows: torch.Tensor, *, out_int32: bool = False, right: bool = False
+) -> torch.Tensor:
+    return searchsorted(rows, x, out_int32=out_int32, right=right)
+
+
 def repeated(repeats: torch.Tensor, *, output_size: int | None = None) -> torch.Tensor:
     """Each place as often as is said of it; the sum of that has to be known.
 
     A run begins behind the sum of those in front of it, where one more is counted.
     """
     if not isinstance(output_size, int):
-        raise TypeError("the sum of what is repeated is not known")
+        raise Unsupported("repeats as often as data says, without output_size")
     ends = repeats.to(torch.int64).cumsum(0)
     zeros = torch.zeros(output_size + 1, dtype=torch.int64)
     begun = zeros.scatter_add(0, ends, torch.ones_like(ends))
@@ -125,6 +133,7 @@ RULES: dict[Any, Any] = {
     aten.kthvalue.default: kth,
     aten.searchsorted.Tensor: searchsorted,
     aten.searchsorted.Scalar: searchsorted_number,
+    aten.bucketize.Tensor: bucketized,
     aten.repeat_interleave.Tensor: repeated,
     aten.hypot.default: length,
     aten._cdist_forward.default: distances,

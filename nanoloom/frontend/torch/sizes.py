@@ -61,7 +61,7 @@ class Sizes:
                     next(iter(expr.free_symbols)), (value, axis, expr)
                 )
 
-    def knows(self, size: torch.SymInt) -> bool:
+    def knows(self, size: torch.SymInt | torch.SymFloat) -> bool:
         """Whether all symbols of a size are found in shapes of inputs."""
         return all(s in self._axes for s in expression(size).free_symbols)
 
@@ -111,11 +111,26 @@ class Sizes:
         if isinstance(expr, F.CeilToInt) and isinstance(expr.args[0], F.IntTrueDiv):
             size, by = expr.args[0].args
             return self._operand(F.FloorDiv(size + by - 1, by))
-        raise Unsupported(
-            f"has a size that is no sum, product or quotient: {expr}",
-            where="module",
-            hint='compile it with dynamic=False, or via="onnx"',
-        )
+        if type(expr) in ROUNDED:
+            made = self.writer(ROUNDED[type(expr)], self.real(expr.args[0]))
+            return self.writer.cast(made, INT64)
+        raise unknown(expr)
+
+    def real(self, expr: Expr) -> ir.Value:
+        """A number of sizes that is no whole one, as Python has it: 0-d, of float64."""
+        w = self.writer
+        if expr.is_number:
+            return w.constant(float(expr), DOUBLE)
+        if isinstance(expr, F.ToFloat) or expr.is_integer:
+            whole = expr.args[0] if isinstance(expr, F.ToFloat) else expr
+            return w.cast(self._operand(whole), DOUBLE)
+        op = next((op for kinds, op in REAL if isinstance(expr, kinds)), None)
+        if op is None:
+            raise unknown(expr)
+        made, *rest = map(self.real, expr.args)
+        for term in rest:
+            made = w(op, made, term)
+        return made
 
     def _operand(self, expr: Expr) -> ir.Value:
         return self.operand(self._value(expr))
@@ -162,9 +177,17 @@ class Sizes:
         return w("Div", found, w.constant(int(a))) if a != 1 else found
 
 
-def expression(size: torch.SymInt) -> Expr:
+def expression(size: torch.SymInt | torch.SymFloat) -> Expr:
     """What torch knows of a size; equal sizes have equal ones."""
     return S.expand(size.node.expr)
+
+
+def unknown(expr: Expr) -> Unsupported:
+    return Unsupported(
+        f"has a size that is no sum, product or quotient: {expr}",
+        where="module",
+        hint='compile it with dynamic=False, or via="onnx"',
+    )
 
 
 def nonnegative(expr: Expr) -> bool:
@@ -179,3 +202,6 @@ CHAINS = (
 )
 DIVISIONS = (F.FloorDiv, F.CleanDiv)
 REMAINDERS = (F.Mod, F.PythonMod)
+DOUBLE = ir.DataType.DOUBLE
+REAL = ((S.Add, "Add"), (S.Mul, "Mul"), ((F.FloatTrueDiv, F.IntTrueDiv), "Div"))
+ROUNDED = {F.FloorToInt: "Floor", F.CeilToInt: "Ceil", F.TruncToInt: "Floor"}

@@ -158,6 +158,15 @@ def adaptive(op: str, spatial: int) -> Callable[[Call], ir.Value]:
     return made
 
 
+def adaptive_max(spatial: int) -> Callable[[Call], object]:
+    def made(call: Call) -> object:
+        if [n for n in call.node.users if n.args[1] == 1 and n.users]:
+            raise call.refuse("asks for the places of the largest numbers")
+        return adaptive("MaxPool", spatial)(call), None
+
+    return made
+
+
 def nearest(spatial: int) -> Callable[[Call], ir.Value]:
     return lambda call: resized(
         call, spatial, mode="nearest", coordinate_transformation_mode="asymmetric",
@@ -230,6 +239,7 @@ OPERATORS = {
     **{f"avg_pool{n}d": average_pool(n) for n in (1, 2, 3)},
     **{f"adaptive_avg_pool{n}d": adaptive("AveragePool", n) for n in (1, 2, 3)},
     **{f"_adaptive_avg_pool{n}d": adaptive("AveragePool", n) for n in (2, 3)},
+    **{f"adaptive_max_pool{n}d": adaptive_max(n) for n in (1, 2, 3)},
     **{f"upsample_nearest{n}d": nearest(n) for n in (1, 2, 3)},
     "upsample_linear1d": linear(1, "linear"),
     "upsample_bilinear2d": linear(2, "linear"),

@@ -1,0 +1,107 @@
+"""Elements by strides and what is put at places, of tensors that lie in any way."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch  # pyright: ignore[reportMissingImports] - an extra
+from torch.nn import functional as F  # pyright: ignore[reportMissingImports] - an extra
+
+import nanoloom
+from nanoloom.errors import ModelWarning, Unsupported
+from nanoloom.torch.backend import nanoloom as backend
+
+Function = Callable[..., Sequence[torch.Tensor]]
+
+
+def require_same(
+    function: Function,
+    calls: Sequence[Sequence[torch.Tensor]],
+    folder: Path,
+    **said: Any,
+) -> None:
+    """In the whole program, without a part that stays with torch."""
+    torch._dynamo.reset()
+    options = {"cache": folder, "threads": 1}
+    fast: Any = torch.compile(
+        function, backend=backend, options=options, fullgraph=True, **said
+    )
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("error", ModelWarning)
+        for args in calls:
+            pairs = zip(function(*args), fast(*args), strict=True)
+            for number, (wanted, made) in enumerate(pairs):
+                assert wanted.dtype == made.dtype and wanted.shape == made.shape
+                assert torch.allclose(wanted, made, atol=1e-6, equal_nan=True), number
+
+
+def by_strides(x: torch.Tensor) -> list[torch.Tensor]:
+    turned = (x * 2).T
+    return [
+        turned.diagonal(1) + 0, turned.as_strided((2, 3), (1, 2), 1) + 0,
+        x.T.diagonal(-1) + 0, torch.trace(x), turned.unfold(0, 2, 1) + 0,
+        torch.diagonal_scatter(turned, torch.zeros(5), 1),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_strides_are_those_of_torch(dynamic: bool, tmp_path: Path) -> None:
+    x = torch.arange(40.0).reshape(8, 5)
+    ways = [x[:6], x[:6].mT.contiguous().mT, x[1:7]]
+    require_same(by_strides, [(way,) for way in ways], tmp_path, dynamic=dynamic)
+
+
+def at_places(x: torch.Tensor, at: torch.Tensor) -> list[torch.Tensor]:
+    found: list[torch.Tensor] = []
+    floats = x.is_floating_point()
+    for reduce in ("sum", "mean", "amax") if floats else ("prod", "mean", "amin"):
+        for own in (False, True):
+            found.append(x.scatter_reduce(1, at, x * 2, reduce, include_self=own))
+            if reduce != "sum":
+                y = x.index_reduce(0, at[0, :2], x[1:3] * 2, reduce, include_self=own)
+                found.append(y)
+    return found
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.int32])
+def test_what_is_put_takes_the_place_of_what_was_there(
+    kind: Any, tmp_path: Path
+) -> None:
+    torch.manual_seed(3)
+    x = torch.randint(-9, 9, (4, 5)).to(kind)
+    at = torch.randint(0, 4, (4, 5))
+    require_same(at_places, [(x, at)], tmp_path, dynamic=False)
+
+
+def of_factors(x: torch.Tensor) -> list[torch.Tensor]:
+    return [
+        F.interpolate(x, scale_factor=0.5, mode="nearest-exact"),
+        F.interpolate(x, scale_factor=1.5, mode="bilinear"),
+        F.scaled_dot_product_attention(x.double(), x.double(), x.double()).float(),
+        F.adaptive_max_pool2d(x, 1), x.flatten(1).logcumsumexp(0),
+        torch.fmax(x, x.flip(0).log()), torch.fmin(x.log(), x.flip(0)),
+    ]  # fmt: skip
+
+
+def test_open_sizes_times_factors(tmp_path: Path) -> None:
+    torch.manual_seed(3)
+    calls = [(torch.randn(2, 3, *size),) for size in ((6, 8), (5, 4))]
+    require_same(of_factors, calls, tmp_path, dynamic=True)
+
+
+class Largest(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.cummax(0).values
+
+
+def test_a_refusal_of_a_rule_says_why() -> None:
+    open_rows = ({0: torch.export.Dim("rows")},)
+    program = torch.export.export(
+        Largest(), (torch.zeros(3, 4),), dynamic_shapes=open_rows
+    )
+    with pytest.raises(Unsupported, match="goes along an axis of an open size"):
+        nanoloom.compile(program)
