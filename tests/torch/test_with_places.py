@@ -93,6 +93,20 @@ def test_open_sizes_times_factors(tmp_path: Path) -> None:
     require_same(of_factors, calls, tmp_path, dynamic=True)
 
 
+class Last(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.narrow(0, -2, 2) * 2 + x.narrow(0, -3, 2)
+
+
+def test_a_negative_start_counts_from_the_end(tmp_path: Path) -> None:
+    shapes = ({0: torch.export.Dim("rows", min=3)},)
+    x = torch.arange(20.0).reshape(5, 4)
+    said = {"dynamic_shapes": shapes, "cache": tmp_path, "threads": 1}
+    program = nanoloom.compile(Last(), (x,), **said)
+    for rows in (5, 3):
+        assert torch.equal(program(x[:rows]), Last()(x[:rows]))
+
+
 class Largest(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x.cummax(0).values

@@ -116,8 +116,14 @@ def slice_axis(call: Call) -> ir.Value:
 
 
 def narrow(call: Call) -> ir.Value:
+    """A negative start counts from the end, which may be where the part ends."""
     axis = call.axis("dim")
     start, length = (call.w.ints([call.size(call[n])]) for n in ("start", "length"))
+    if not isinstance(call["start"], int) or call["start"] < 0:
+        size = call.w.ints([call.extent("self", axis)])
+        counted = call.w("Add", start, size)
+        negative = call.w.typed(ir.DataType.BOOL, "Less", start, call.w.constant([0]))
+        start = call.w.typed(INT64, "Where", negative, counted, start)
     end = call.w("Add", start, length)
     return call.w("Slice", call.value("self"), start, end, call.w.constant([axis]))
 
