@@ -20,7 +20,7 @@ from llvmlite.utils import get_library_name
 from nanoloom.errors import Error
 from nanoloom.fork_lock import wait_for_compiler
 from nanoloom.llvm.float_literals import to_llvm22
-from nanoloom.llvm.scalar_stores import MASKED, UnclearMask, scalar_stores
+from nanoloom.llvm.scalar_stores import UnclearMask, scalar_stores
 
 
 @dataclass(frozen=True)
@@ -95,17 +95,6 @@ def _machine(
     )
 
 
-@cache
-def _layout(level: int, words: tuple[tuple[str, str], ...]) -> str:
-    return str(_machine(level, **dict(words)).target_data)
-
-
-def layout_of(machine: Machine) -> str:
-    """How types lie in memory, as LLVM writes it."""
-    words = {name: str(word) for name, word in machine.items()}
-    return _layout(DEFAULT_OPTIONS.level, tuple(words.items()))
-
-
 def _emit(
     llvm_ir: str, given: Machine, options: CodeOptions, *, is_object: bool
 ) -> bytes:
@@ -129,7 +118,7 @@ def _emit(
 
 def _mended(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> str | None:
     """The module's text without what the code generator gets wrong; None if it is."""
-    if not any(f.name.startswith(MASKED) for f in module.functions):
+    if not any(f.name.startswith("llvm.masked.store.") for f in module.functions):
         return None
     text = str(module)
     try:

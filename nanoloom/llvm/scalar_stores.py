@@ -15,8 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import gcd
 
-MASKED = "llvm.masked.store."  # how its functions' names begin
-CALL = f"call void @{MASKED}"
+CALL = "call void @llvm.masked.store."
 _PARTS = re.compile(
     r"^ *(?:tail |notail )?call void @llvm\.masked\.store\.[\w.]+"
     r"\(<\d+ x (?P<element>\w+)> (?P<value>.+?), "

@@ -5,13 +5,9 @@ schedule -> vector -> llvm -> object, a kernel each
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TypeVar
 
-from nanoloom.binary import clang
 from nanoloom.binary.kernel import CompiledKernel
 from nanoloom.binary.objects import (
     DEFAULT_OPTIONS,
@@ -32,17 +28,7 @@ from nanoloom.vector.stage import Vectorized, vectorize
 from nanoloom.workers.jobs import MakeKernel
 from nanoloom.workers.messages import Stage
 
-Made = TypeVar("Made")
 JOBS_OF_A_CONTEXT = 64  # it keeps the types and constants of all of them
-
-
-@dataclass(frozen=True)
-class Lowered:
-    """A kernel as LLVM IR text."""
-
-    kernel: MakeKernel
-    applied: Vectorized
-    text: str
 
 
 def made(kernel: MakeKernel, stage: Stage) -> bytes:
@@ -50,59 +36,19 @@ def made(kernel: MakeKernel, stage: Stage) -> bytes:
 
     Raises Error, naming the schedule, for a script that does not fit.
     """
-    lowered = in_llvm(kernel, stage)
-    with stage("object"):
-        machine, options = machine_of(kernel.target), code_options(kernel)
-        return finished(lowered, emit(lowered.text, **machine, options=options))
-
-
-def made_together(
-    kernels: Sequence[MakeKernel], folder: Path, stage: Stage
-) -> list[bytes | None]:
-    """What `made` makes of each, with schedules for one target.
-
-    None for those that fail: made alone, they say why.  folder: where files may lie for
-    a moment.
-    """
-    lowered = [attempted(lambda k=k: in_llvm(k, stage)) for k in kernels]
-    whole = [x for x in lowered if x is not None]
-    with stage("object"):
-        machine = machine_of(kernels[0].target)
-        codes = iter(clang.objects_of([x.text for x in whole], machine, folder))
-
-        def code(x: Lowered) -> bytes:
-            return finished(x, next(codes) or emit(x.text, **machine))
-
-        return [x and attempted(lambda x=x: code(x)) for x in lowered]
-
-
-def attempted(work: Callable[[], Made]) -> Made | None:
-    try:
-        return work()
-    except Exception:  # noqa: BLE001 - who makes the kernel alone raises it again
-        return None
-
-
-def in_llvm(kernel: MakeKernel, stage: Stage) -> Lowered:
-    """vector -> llvm; raises what `made` does."""
+    machine, options = machine_of(kernel.target), code_options(kernel)
     with context():
         module = mlir.ir.Module.parse(kernel.text)
         with naming_schedule(kernel.name, given=kernel.given):
             with stage("vector"):
                 applied = vectorized(kernel, module)
             with stage("llvm"):
-                text = to_llvm(module, applied.phases, kernel.name)
-    return Lowered(kernel, applied, text)
-
-
-def finished(lowered: Lowered, code: bytes) -> bytes:
-    """The bytes of a CompiledKernel, of its object; raises what `made` does."""
-    kernel, applied, text = lowered.kernel, lowered.applied, lowered.text
-    machine, options = machine_of(kernel.target), code_options(kernel)
-    with naming_schedule(kernel.name, given=kernel.given):
+                llvm_ir = to_llvm(module, applied.phases, kernel.name)
+    with stage("object"), naming_schedule(kernel.name, given=kernel.given):
+        code = emit(llvm_ir, **machine, options=options)
         require_small(
             code,
-            lambda: emit_assembly(text, **machine, options=options),
+            lambda: emit_assembly(llvm_ir, **machine, options=options),
             kernel.target.isa.frame,
             given=kernel.given,
         )
@@ -110,7 +56,7 @@ def finished(lowered: Lowered, code: bytes) -> bytes:
         code,
         tuple(number for _, number in applied.phases),
         applied.packings,
-        "x86_amx" in text,
+        "x86_amx" in llvm_ir,
         applied.scratch_bytes,
         applied.arena_bytes,
     ).to_bytes()

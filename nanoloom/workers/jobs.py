@@ -7,15 +7,13 @@ Values, which load nothing: who asks for them does not do the work (compile_kern
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 from nanoloom.cache import digest, key
 from nanoloom.options import Strategy
 from nanoloom.target.facts import Target
-from nanoloom.workers.messages import Job, Stage
+from nanoloom.workers.messages import Stage
 
 
 @dataclass(frozen=True)
@@ -44,32 +42,6 @@ class MakeKernel:
         from nanoloom.workers.compile_kernel import made
 
         return made(self, stage)
-
-
-@dataclass(frozen=True)
-class MakeKernels:
-    """Several kernels, whose machine code one process makes.
-
-    folder: where files may lie for a moment.
-    """
-
-    kernels: tuple[MakeKernel, ...]
-    folder: str
-
-    def run(self, stage: Stage) -> list[bytes | None]:
-        """None for kernels that fail: asked for alone, each says why."""
-        from nanoloom.workers.compile_kernel import made_together
-
-        return made_together(self.kernels, Path(self.folder), stage)
-
-
-def together(jobs: Sequence[Job], folder: Path) -> MakeKernels | None:
-    """One job in the place of several; None where each is for itself."""
-    kernels = [job for job in jobs if type(job) is MakeKernel]
-    if len(kernels) < len(jobs) or any(k.strategy is not None for k in kernels):
-        return None
-    alike = all(k.target == kernels[0].target for k in kernels)
-    return MakeKernels(tuple(kernels), str(folder)) if alike else None
 
 
 @cache

@@ -12,24 +12,17 @@ import heapq
 import itertools
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
-from typing import cast
 
-from nanoloom.cache.file_operations import temporary_folder
 from nanoloom.fork_lock import wait_for_compiler
 from nanoloom.runtime.threads import default_threads
-from nanoloom.workers.jobs import together
 from nanoloom.workers.messages import Answer, Job, packed
 from nanoloom.workers.process import Worker
 from nanoloom.workers.worker_main import answered
 
-MOST_TOGETHER = 8  # kernels: then a process that makes their code has started for none
-SHARES = 4  # of what waits, that each worker takes one after the other
 IDLE_SECONDS = 10.0  # that a worker is kept for the next model
 EARLY_WORKERS = 8  # of a model whose kernels nobody has counted yet
 _here = threading.Lock()  # dialects written in Python keep state outside the context
@@ -88,7 +81,8 @@ class Pool:
     def close(self) -> None:
         """End all workers: the process ends."""
         for worker in list(self._workers):
-            worker.end()
+            worker.process.kill()
+            worker.process.wait()
 
     def forget(self) -> None:
         """In a forked child: close the pipes to the parent's workers."""
@@ -105,13 +99,9 @@ class Pool:
     def _serve(self, loading: threading.Semaphore | None) -> None:
         """The life of a worker, from before its first job to the end of idleness."""
         worker = self._started() if loading is None else self._loaded(loading)
-        while tasks := self._next():
-            wanted = [x for x in tasks if x.answer.set_running_or_notify_cancel()]
-            if len(wanted) > 1 and worker is not None:
-                wanted = self._left(wanted, worker)
-            for task in wanted:
-                if worker is None or worker.process.returncode is not None:
-                    worker = self._started()
+        while (task := self._next()) is not None:
+            if task.answer.set_running_or_notify_cancel():
+                worker = worker or self._started()
                 if not self._done(task, worker):
                     worker = None
             with self._changed:
@@ -140,43 +130,15 @@ class Pool:
             self._workers.discard(worker)
             worker.stop()
 
-    def _next(self) -> list[Task]:
-        """The longest job, and more where many wait; [] if none came for a while."""
+    def _next(self) -> Task | None:
+        """The longest job; None when there was none for a while."""
         with self._changed:
             found = self._changed.wait_for(lambda: self._queue, IDLE_SECONDS)
             self._idle -= 1
             if not found:
                 self._attending -= 1
-                return []
-            share = len(self._queue) // (SHARES * self._attending)
-            count = min(max(share, 1), MOST_TOGETHER)
-            return [heapq.heappop(self._queue) for _ in range(count)]
-
-    def _left(self, tasks: list[Task], worker: Worker) -> list[Task]:
-        """Those that are to be asked for alone, when the others are answered together.
-
-        Where the worker ends meanwhile, that are all: which one it was is not known.
-        """
-        job = None
-        with suppress(OSError):
-            job = together([task.job for task in tasks], scratch())
-        if job is None:
-            return tasks
-        try:
-            answer = worker.ask(job)
-        except Exception:  # noqa: BLE001 - raised again for the one that it is about
-            self._ended(worker)
-            return tasks
-        values = cast("Sequence[object]", answer.value or [None] * len(tasks))
-        left: list[Task] = []
-        seconds = answer.seconds
-        for task, value in zip(tasks, values, strict=True):
-            if value is None:
-                left.append(task)
-                continue
-            task.answer.set_result(Answer(value, seconds=seconds))
-            seconds = dict[str, float]()
-        return left
+                return None
+            return heapq.heappop(self._queue)
 
     def _done(self, task: Task, worker: Worker | None) -> bool:
         """Whether the worker can be asked again."""
@@ -192,12 +154,6 @@ class Pool:
             return False
         task.answer.set_result(answer)
         return True
-
-
-@cache
-def scratch() -> Path:
-    """Where the files of this process's workers lie for a moment; OSError for none."""
-    return temporary_folder()
 
 
 def in_process() -> Worker:
@@ -231,7 +187,6 @@ def _in_child() -> None:
     """A fork has none of its parent's workers, and starts its own."""
     global _pool, _here
     parents, _pool, _here = _pool, Pool(), threading.Lock()
-    scratch.cache_clear()  # the parent's goes with the parent
     with suppress(OSError):
         parents.forget()
 

@@ -123,14 +123,9 @@ class Worker:
 
     def stop(self) -> None:
         """End the process, and leave nothing of it."""
-        self.end()
-        self.forget()
-
-    def end(self) -> None:
-        """End the process, and what it has started."""
-        if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.kill()
         self.process.wait()
+        self.forget()
 
     def forget(self) -> None:
         """Close what this process has of it; in a forked child, that is all there is
