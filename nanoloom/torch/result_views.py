@@ -12,6 +12,7 @@ from typing import Any
 
 from torch import fx
 
+from nanoloom.frontend.torch.call import is_mutation
 from nanoloom.frontend.torch.decomposed import storage
 from nanoloom.torch.graph_program import changed_inputs
 
@@ -51,8 +52,8 @@ def with_views(
 
 
 def source(node: fx.Node) -> fx.Node | None:
-    """What a node is a view of, or one of several views."""
-    if node.op != "call_function" or not node.args:
+    """What a node is a view of, or one of several views; a change is none."""
+    if node.op != "call_function" or not node.args or is_mutation(node):
         return None
     before: Any = node.args[0]
     if node.target is operator.getitem:

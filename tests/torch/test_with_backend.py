@@ -75,6 +75,24 @@ def test_a_view_of_an_argument_stays_one(options: dict[str, Any]) -> None:
     assert doubled.tolist() == (x * 2).tolist()
 
 
+class Counter(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("count", torch.tensor(0))
+
+    def forward(self, x: Any) -> Any:
+        self.count += 1
+        return x + self.count, x[1:]
+
+
+def test_a_change_is_no_view(options: dict[str, Any]) -> None:
+    module, x = Counter().eval(), torch.randn(3)
+    fast = compiled(module, options, fullgraph=True)
+    for number in (1, 2):
+        assert close(fast(x)[0], x + number)
+        assert module.count == number
+
+
 class Halves(nn.Module):
     def forward(self, x: Any, y: Any) -> Any:
         y.add_(1)
