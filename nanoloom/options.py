@@ -119,7 +119,7 @@ class CompileOptions:
 
 
 def options_with(
-    options: CompileOptions | None, said: Mapping[str, Any], cache: Cache
+    options: object, said: Mapping[str, Any], cache: Cache
 ) -> CompileOptions:
     """The options, which agree with what is said besides; else those of this machine.
 
@@ -133,6 +133,10 @@ def options_with(
         raise Error(f"precision is {known}, not {precision!r}")
     if options is None:
         return replace(CompileOptions(host(cache)), **fields)
+    if not isinstance(options, CompileOptions):
+        raise Error(
+            f"options are a nanoloom.options.CompileOptions, not {options!r:.80}"
+        )
     for name, value in fields.items():
         if value != (other := getattr(options, name)):
             raise Error(f"{name} is {value!r} here and {other!r} in the options")

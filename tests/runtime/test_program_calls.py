@@ -105,6 +105,8 @@ def test_precisions_that_are_not_known(tmp_path: Path) -> None:
     options = CompileOptions(host(), "f32")
     with pytest.raises(Error, match="'bf16' here and 'f32' in the options"):
         nanoloom.compile(path, precision="bf16", options=options, cache=cache)
+    with pytest.raises(Error, match=r"options are a .*CompileOptions, not {'a': 3}"):
+        nanoloom.compile(path, options={"a": 3}, cache=cache)  # type: ignore[arg-type] - what people give
 
 
 def along(*shapes: list[int | str]) -> bytes:
