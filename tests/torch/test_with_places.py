@@ -119,3 +119,17 @@ def test_a_refusal_of_a_rule_says_why() -> None:
     )
     with pytest.raises(Unsupported, match="goes along an axis of an open size"):
         nanoloom.compile(program)
+
+
+def test_places_where_a_condition_holds(tmp_path: Path) -> None:
+    """`torch.where` of a condition alone."""
+
+    class Sums(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            rows, columns = torch.where(x > 0)
+            return x[rows, columns].sum() + (rows * 10 + columns).sum()
+
+    module, x = Sums().eval(), torch.arange(-6.0, 6.0).reshape(3, 4)
+    program = nanoloom.compile(module, (x,), cache=tmp_path, threads=1)
+    for given in (x, -x, torch.zeros(3, 4), torch.ones(3, 4)):
+        assert program(given) == module(given)

@@ -240,6 +240,8 @@ def comparable(dtype: ir.DataType) -> ir.DataType:
 
 
 def where(call: Call) -> ir.Value:
+    if "self" not in call.args:
+        raise call.refuse("gives places, by its decomposition")
     condition = call.w.cast(call.value("condition"), T.BOOL)
     return call.w.typed(call.dtype, "Where", condition, *sides(call))
 
