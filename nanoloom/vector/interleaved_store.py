@@ -37,8 +37,11 @@ def write_points(
 
 
 def together(strip: RegisterTile, x: Operand) -> int:
-    """How many vectors of a result are written at once: those between each other."""
-    if strip.lanes == ONE:
+    """How many vectors of a result are written at once: those between each other.
+
+    Of any width there is no shuffle that knows it; they are stored at a distance.
+    """
+    if strip.lanes == ONE or strip.lanes.scalable:
         return 1
     return between(x, strip.dim, strip.jam, strip.order) or 1
 
