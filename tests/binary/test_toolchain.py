@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from nanoloom.binary import shared, toolchain
+from nanoloom.binary.link import Source, compile_c
 from nanoloom.binary.toolchain import Run
 from nanoloom.cache import Cache
 from nanoloom.errors import Error
@@ -28,8 +30,10 @@ def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def number_in(file: Path) -> int:
+    end = time.monotonic() + 60
     while not (file.exists() and file.read_text().endswith("\n")):
-        os.sched_yield()
+        assert time.monotonic() < end, "no tool was started"
+        time.sleep(0.01)
     return int(file.read_text())
 
 
@@ -67,7 +71,12 @@ def test_what_a_terminal_sends_is_not_for_the_tool(slow: Path, tmp_path: Path) -
 def test_what_fails_meanwhile_waits_for_no_tool(
     slow: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared, "RUNTIME_SOURCES", shared.RUNTIME_SOURCES[:1])
+    def objects(triple: str, cache: Cache, **_: object) -> list[bytes]:
+        """Of a source that no other test has compiled."""
+        new = Source.of_runtime(shared.RUNTIME_SOURCES[0], f"OF={tmp_path.name}")
+        return compile_c([new], triple=triple, cache=cache)
+
+    monkeypatch.setattr(shared, "runtime_objects", objects)
     number = 0
     with (
         pytest.raises(Error, match="the model is at fault"),
