@@ -119,7 +119,7 @@ class Compared:
         try:
             exact = self.exact(args, leaves)
             moved = [each(args, leaves) for each in self.others]
-        except Exception as error:
+        except Exception as error:  # what eager raises of other types is no fault here
             raise NoReference(one_line(error)) from error
         self.before, self.args = before, args
         found = [
@@ -277,7 +277,7 @@ def traced(
             try:
                 with torch.no_grad():
                     made = fast(*given)
-            except Exception as error:
+            except Exception as error:  # raised again, unless torch alone fails too
                 if fails_without(case, args, dynamic):
                     return Outcome("empty", Finding("refused", one_line(error)))
                 raise inner(error) from error
@@ -333,7 +333,7 @@ def fails_without(case: Case, args: Sequence[Any], dynamic: Any) -> bool:
         with torch.no_grad():
             for each in (case.calls[0], args):
                 module(*reference.copied(each))
-    except Exception:  # noqa: BLE001 - whatever it is
+    except Exception:  # noqa: BLE001 - whatever Dynamo raises without us
         return True
     return False
 
