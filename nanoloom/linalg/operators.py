@@ -66,6 +66,7 @@ from nanoloom.linalg.reductions import (
     softmax,
     sorting,
 )
+from nanoloom.linalg.special import table as special
 
 Lower = Callable[[Builder, Node], Tensor | Sequence[Tensor | None]]
 
@@ -116,6 +117,7 @@ OPERATORS: dict[str, Lower] = {
     **shaping.OPERATORS,
     **softmax.OPERATORS,
     **sorting.OPERATORS,
+    **special.OPERATORS,
     **spectral.OPERATORS,
     **svm.OPERATORS,
     **lookup_tables.OPERATORS,

@@ -25,6 +25,7 @@ PEER_REFUSES = (
     onnxruntime.capi.onnxruntime_pybind11_state.InvalidGraph,
     onnxruntime.capi.onnxruntime_pybind11_state.Fail,
     onnxruntime.capi.onnxruntime_pybind11_state.InvalidArgument,
+    onnxruntime.capi.onnxruntime_pybind11_state.RuntimeException,
     TypeError,  # it takes no arrays of bf16
     RuntimeError,
 )

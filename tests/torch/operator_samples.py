@@ -65,8 +65,8 @@ def samples(
 ) -> Iterator[Sample]:
     """A share of all samples of an element type, drawn by the seed.
 
-    What drops numbers at random, writes in place or asks for values while it is traced
-    is no call that a graph holds.
+    What drops numbers at random, writes in place, asks for values while it is traced or
+    takes a sparse tensor is no call that a graph holds.
     """
     drawn = random.Random(seed)
     for info in op_db:
@@ -84,6 +84,8 @@ def sample(info: Any, each: Any) -> Sample | None:
     flat, spec = pytree.tree_flatten((each.input, each.args, each.kwargs))
     places = [i for i, x in enumerate(flat) if isinstance(x, torch.Tensor)]
     tensors = tuple(flat[i] for i in places)
+    if any(t.layout != torch.strided for t in tensors):
+        return None
 
     def run(*given: Any) -> Any:
         filled = list(flat)

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from nanoloom.vector.math.table import BUILDERS, EXPANSIONS, document
+from nanoloom.vector.math.page import document
+from nanoloom.vector.math.table import BUILDERS, EXPANSIONS
 from tests.vector.math_harness import Compiled, ulp_error
 
 Array = npt.NDArray[Any]

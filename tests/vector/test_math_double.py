@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import onnx
 from onnx import TensorProto, helper
@@ -26,15 +28,25 @@ def elu(x: np.ndarray) -> np.ndarray:
     return np.where(x > 0, x, np.expm1(x))
 
 
-def errors(operator: str, of_long: np.ndarray) -> np.ndarray:
+def log_ndtr(x: np.ndarray) -> np.ndarray:
+    """log Phi(x) above 0."""
+    rest = np.array([math.erfc(each * math.sqrt(0.5)) for each in x])
+    return np.log1p(-rest.astype(np.longdouble) / 2)
+
+
+def errors(operator: str, of_long: np.ndarray, domain: str = "") -> np.ndarray:
     """Of all of X the distance from the right value in its last place."""
     value = [
         helper.make_tensor_value_info(n, TensorProto.DOUBLE, [X.size]) for n in "xy"
     ]
     graph = helper.make_graph(
-        [helper.make_node(operator, ["x"], ["y"])], operator, value[:1], value[1:]
+        [helper.make_node(operator, ["x"], ["y"], domain=domain)],
+        operator,
+        value[:1],
+        value[1:],
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    opsets = [helper.make_opsetid(name, 18) for name in ("", domain)]
+    model = helper.make_model(graph, opset_imports=opsets[: 1 + bool(domain)])
     onnx.checker.check_model(model)
     got = nanoloom.compile(model)(X)["y"]
     want = of_long.astype(np.float64)
@@ -52,3 +64,10 @@ def test_digits_near_zero() -> None:
         long = X.astype(np.longdouble)
         assert errors("Softplus", softplus(long)).max() < 4
         assert errors("Elu", elu(long)).max() < 4
+
+
+def test_log_ndtr_above_zero() -> None:
+    """Of libm's erfc and of log1p as above."""
+    with np.errstate(all="ignore"):
+        found = errors("LogNdtr", log_ndtr(X), "nanoloom")
+    assert found[(X > 0) & (X < 20)].max() < 6

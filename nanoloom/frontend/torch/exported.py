@@ -87,6 +87,12 @@ class Importer:
 
     def tensor(self, fake: torch.Tensor, name: str) -> ir.Value:
         """An input, with its axes as they lie in memory."""
+        if fake.layout != torch.strided:
+            raise Unsupported(
+                f"is a {str(fake.layout).removeprefix('torch.')} tensor",
+                where=f"input {name}",
+                hint="give a dense one: to_dense()",
+            )
         parts, order = real_view(fake)
         dtype = element_type(parts.dtype, f"input {name}")
         lies = parts.permute(order) if order is not None else parts

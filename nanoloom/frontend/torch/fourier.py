@@ -52,7 +52,7 @@ def to_real(call: Call) -> ir.Value:
     return apart(call, scaled(call, made, points, inverse=1)).re
 
 
-def transformed(call: Call, x: ir.Value, axis: int, **said: int) -> ir.Value:
+def transformed(call: Call, x: ir.Value, axis: int, **said: Any) -> ir.Value:
     return call.w("DFT", x, None, call.w.constant(axis), **said)
 
 

@@ -24,6 +24,7 @@ from nanoloom.frontend.torch import (
     recurrences,
     reductions,
     slice_writes,
+    special,
     strided,
     windows,
 )
@@ -31,7 +32,7 @@ from nanoloom.frontend.torch.call import Call
 
 Operator = Callable[[Call], Any]
 FAMILIES = (
-    elementwise, comparisons, composed, activations, movement, slice_writes,
+    elementwise, comparisons, composed, special, activations, movement, slice_writes,
     strided, indexing, creation, reductions, products, windows, normalizations,
     recurrences,
 )  # fmt: skip

@@ -36,8 +36,9 @@ class Writer:
         return self.name(f"{wanted}.{count}") if count else wanted
 
     def __call__(
-        self, op: str, *inputs: ir.Value | None, count: int = 1, **attributes: Any
-    ) -> Any:
+        self, op: str, *inputs: ir.Value | None, count: int = 1, domain: str = "",
+        **attributes: Any,
+    ) -> Any:  # fmt: skip
         """One node; its output, or a tuple of `count` ones.
 
         The outputs have the types of `types_of`, until who knows better says otherwise.
@@ -46,8 +47,11 @@ class Writer:
         while given and given[-1] is None:
             given.pop()
         node = ir.node(
-            op, given, attributes=attributes, num_outputs=count, name=self._node(op)
-        )
+            op, given, attributes=attributes, num_outputs=count, name=self._node(op),
+            domain=domain,
+        )  # fmt: skip
+        if domain:
+            self.root.opset_imports[domain] = 1
         for value, dtype in zip(node.outputs, types_of(node), strict=True):
             value.name = self.name(self.place or op)
             value.dtype = dtype

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from nanoloom.vector.math.table import document
+from nanoloom.vector.math.page import document
 
 print(document(), end="")

@@ -72,36 +72,3 @@ BUILDERS: dict[str, Expansion] = {
     "exp, x <= 0": Expansion(exp_nonpositive, 1.1, "0 below -87.68"),
     "sigmoid": Expansion(sigmoid, 2.5, "0 below -89 instead of a denormal"),
 }
-
-
-def document() -> str:
-    """The text of docs/math.md, from the tables above."""
-    rows = [
-        f"| {name.removeprefix('math.')} | f32 | {expansion.ulp} | {expansion.note} |"
-        for name, expansion in (EXPANSIONS | BUILDERS).items()
-    ]
-    return "\n".join((*_HEAD.splitlines(), *rows, *_TAIL.splitlines(), ""))
-
-
-_HEAD = """# Vector math
-
-Math on vectors is made of vector arithmetic (fused multiply-add, compare, select,
-shift), the same for every target and every vector length, fixed or scalable. No call
-to libm is left on f32. The error is the largest distance of the result from the exact
-value in units in the last place (ULP) of the f32 result, denormal results included;
-0.5 is perfect.
-
-| function | element type | max error, ULP | remark |
-|---|---|---|---|"""
-
-_TAIL = """
-- NaN passes, infinities and signed zeros follow IEEE 754 and C99, denormals are
-  numbers.
-- f16 and bf16 operands are extended to f32 and the result is rounded back: at most
-  0.51 ULP of f16 and bf16, except that some CPUs' conversion to bf16 (AVX512-BF16)
-  makes 0 of a denormal.
-- f64 is left to libm; log1p and expm1 are made of its log and exp by Kahan's
-  corrections.
-- The code relies on fused multiply-add instructions (x86-64-v3, any AArch64, RISC-V V).
-
-Regenerate with `python -m nanoloom.vector.math > docs/math.md`."""

@@ -1,0 +1,33 @@
+"""Special functions of elements, which ONNX does not have: operators of nanoloom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import onnx_ir as ir
+
+from nanoloom.frontend.torch.call import Call
+
+OWN = "nanoloom"  # the domain
+NAMES = {
+    "erfc": "Erfc", "special_erfcx": "Erfcx", "erfinv": "ErfInv",
+    "special_ndtr": "Ndtr", "special_ndtri": "Ndtri",
+    "special_log_ndtr": "LogNdtr", "lgamma": "Lgamma",
+    "digamma": "Digamma", "i0": "I0", "special_i0e": "I0e", "special_i1": "I1",
+    "special_i1e": "I1e",
+}  # fmt: skip
+
+
+def function(op: str) -> Callable[[Call], ir.Value]:
+    return lambda call: call.w(op, call.value("self", call.dtype), domain=OWN)
+
+
+def polygamma(call: Call) -> ir.Value:
+    x, n = call.value("self", call.dtype), int(call.number("n"))
+    return call.w("Polygamma", x, n=n, domain=OWN)
+
+
+OPERATORS = {
+    **{name: function(op) for name, op in NAMES.items()},
+    "polygamma": polygamma,
+}  # fmt: skip

@@ -1,0 +1,1 @@
+"""Special functions in f64 on scalars: error function, gamma, Bessel."""
