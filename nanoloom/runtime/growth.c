@@ -13,8 +13,9 @@ int nanoloom_growth_prepare(struct nanoloom_growth *growth,
     growth->refused = NANOLOOM_NONE;
     growth->dims = calloc(dims + 1, sizeof *growth->dims);
     growth->next = calloc(dims + 1, sizeof *growth->next);
+    growth->before = calloc(dims + 1, sizeof *growth->before);
     growth->inputs = calloc(inputs + 1, sizeof *growth->inputs);
-    if (!growth->dims || !growth->next || !growth->inputs)
+    if (!growth->dims || !growth->next || !growth->before || !growth->inputs)
         return 0;
     for (size_t i = 0; i < dims; i++)
         growth->dims[i] = growth->next[i] = NANOLOOM_FIRST_ROOM;
@@ -25,6 +26,7 @@ void nanoloom_growth_release(struct nanoloom_growth *growth)
 {
     free(growth->dims);
     free(growth->next);
+    free(growth->before);
     free(growth->inputs);
 }
 
@@ -79,6 +81,25 @@ void nanoloom_growth_take(struct nanoloom_growth *growth)
     growth->next = growth->dims;
     growth->dims = dims;
     growth->refused = NANOLOOM_NONE;
+}
+
+void nanoloom_growth_begin(struct nanoloom_growth *growth,
+                           const struct nanoloom_sizes *sizes)
+{
+    memcpy(growth->before, growth->dims, sizeof *growth->dims * (size_t)sizes->dim_count);
+}
+
+void nanoloom_growth_back(struct nanoloom_growth *growth,
+                          const struct nanoloom_sizes *sizes)
+{
+    memcpy(growth->dims, growth->before, sizeof *growth->dims * (size_t)sizes->dim_count);
+}
+
+void nanoloom_growth_first(struct nanoloom_growth *growth,
+                           const struct nanoloom_sizes *sizes)
+{
+    for (int32_t i = sizes->dim_count - sizes->program->room_count; i < sizes->dim_count; i++)
+        growth->next[i] = NANOLOOM_FIRST_ROOM;
 }
 
 const char *nanoloom_growth_where(const struct nanoloom_growth *growth,

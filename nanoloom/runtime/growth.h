@@ -19,6 +19,7 @@ enum nanoloom_fit {
 struct nanoloom_growth {
     int64_t *dims;       /* of the program that runs, the rooms behind all others */
     int64_t *next;       /* of the one that is wanted */
+    int64_t *before;     /* of the one that a call began with */
     const void **inputs; /* the caller's; the rooms', which no kernel reads, behind them */
     int32_t refused;     /* the room that the last run wanted too much of, or none */
     int64_t wanted;
@@ -41,6 +42,18 @@ enum nanoloom_fit nanoloom_growth_after(struct nanoloom_growth *growth,
 
 /* The program is bound to `next`. */
 void nanoloom_growth_take(struct nanoloom_growth *growth);
+
+/* A call begins: its sizes are kept in `before`. */
+void nanoloom_growth_begin(struct nanoloom_growth *growth,
+                           const struct nanoloom_sizes *sizes);
+
+/* The program is bound to `before` again: the call found no room. */
+void nanoloom_growth_back(struct nanoloom_growth *growth,
+                          const struct nanoloom_sizes *sizes);
+
+/* The rooms of `next` are those that a program begins with. */
+void nanoloom_growth_first(struct nanoloom_growth *growth,
+                           const struct nanoloom_sizes *sizes);
 
 /* The node that wanted too much. */
 const char *nanoloom_growth_where(const struct nanoloom_growth *growth,

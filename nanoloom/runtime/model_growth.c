@@ -28,6 +28,10 @@ int nanoloom_growth_resize(HANDLE *handle, const int64_t *sizes)
     memcpy(growth->next, growth->dims, sizeof *growth->next * (size_t)count);
     for (int32_t i = 0; i < chosen; i++)
         growth->next[i] = sizes[i];
+    int status = take(handle);
+    if (!status)
+        return status;
+    nanoloom_growth_first(growth, nanoloom_open_sizes); /* not the last run's room */
     return take(handle);
 }
 
@@ -78,6 +82,13 @@ static int run(HANDLE *handle, const void *const *inputs, void **outputs)
     return nanoloom_run(program, &memory, handle->parallel, handle->context, NULL);
 }
 
+/* A call that found no room leaves the one that it began with. */
+static void give_back(HANDLE *handle)
+{
+    if (!nanoloom_handle_bind(handle, handle->growth.before))
+        nanoloom_growth_back(&handle->growth, nanoloom_open_sizes);
+}
+
 /* Runs until there was room; what was wrong in a run without counts for nothing. */
 static int run_until_it_fits(HANDLE *handle, const void *const *inputs, void **outputs)
 {
@@ -119,7 +130,10 @@ int PUBLIC(run_alloc)(HANDLE *handle, const void *const *inputs, void **outputs)
         return NANOLOOM_BUSY;
     status = nanoloom_handle_begin(handle);
     if (status == NANOLOOM_OK) {
+        nanoloom_growth_begin(&handle->growth, nanoloom_open_sizes);
         status = run_until_it_fits(handle, inputs, outputs);
+        if (status == NANOLOOM_NO_MEMORY || status == NANOLOOM_NO_ROOM)
+            give_back(handle);
         nanoloom_handle_end(handle);
     }
     if (status)

@@ -2,8 +2,8 @@
 
 Such a size is the extent of one more input (interface/room_names.py), so one
 program is for all of them.  A run says what it needed; where that is not what it had,
-memory is bound to it and the program runs again.  What the last run had is what the
-next one begins with.
+memory is bound to it and the program runs again.  What the last run that fitted had is
+what the next one begins with.
 """
 
 from __future__ import annotations
@@ -84,20 +84,21 @@ class Roomed:
                 where=f"output {name}",
                 hint="take the array that the call returns",
             )
-        sizes, variant = self.sizes, self.variant
+        with self._lock:  # of one program, both
+            sizes, variant = self.sizes, self.variant
         for _ in range(MOST_RUNS):
             made, failure = self.run(variant, sizes, inputs, nanoseconds)
             needed = [int(made.pop(name)[0]) for name in needed_outputs(self.rooms)]
             wanted = self.wanted(sizes, needed)
             if wanted == sizes:
+                with self._lock:
+                    self._take(sizes, variant)
                 if failure is not None:
                     raise failure
                 return trimmed(made, self.counted) if self.counted else made
             if (grown := self.bind(wanted)) is None:
                 return self.otherwise(inputs, nanoseconds)
             sizes, variant = wanted, grown
-            with self._lock:
-                self._take(sizes, variant)
         raise Error(f"sizes that depend on data do not settle: {', '.join(self.rooms)}")
 
     def run(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import re
+import resource
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -331,17 +332,31 @@ FAR = Case(
 )
 
 
+@pytest.fixture
+def less_memory() -> Iterator[None]:
+    """Less than 2**37 numbers take, whatever this machine says yes to."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (1 << 38, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+@pytest.mark.usefixtures("less_memory")
 def test_a_size_beyond_reason(tmp_path: Path, linking: Cache) -> None:
+    """What one call wanted too much of is not kept for the next."""
     program = nanoloom.compile(FAR.model, cache=linking)
-    calls = [FAR.feeds(np.random.default_rng(0), n) for n in (5, 1 << 61, 100, -3)]
+    tops = (5, 1 << 61, 100, 1 << 37, -3)  # more than a program and a process have
+    calls = [FAR.feeds(np.random.default_rng(0), n) for n in tops]
     said = "node Range_0: the data want 2305843009213693952 elements"
     stream = run_c(tmp_path, program, "shared", sent(FAR, calls))
     found = [received(stream, [np.dtype(np.int64)]) for _ in calls]
     lengths = [x if isinstance(x, str) else len(x[0]) for x in found]
-    assert lengths == [5, said, 100, 0]
+    assert lengths == [5, said, 100, "there is no memory for these sizes", 0]
     with nanoloom.load(tmp_path / "model.so") as model:
         with pytest.raises(nanoloom.InputError, match="data want 2305843009213693952"):
             model(calls[1])
+        with pytest.raises(nanoloom.Error, match="Unable to allocate"):
+            model(calls[3])
         assert len(model(calls[2])["y"]) == 100
     path = program.save(tmp_path / "far", form="executable")
     np.save(tmp_path / "top.npy", calls[1]["top"])
