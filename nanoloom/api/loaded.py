@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,8 @@ class Loaded(CallableProgram):
         if not path.is_file():
             raise Error("no such file", where=str(path))
         self.library = Library(path)
+        self._place = path.absolute()  # the folder may be another one later
+        self._manifest = manifest.read(path) or {}  # and the file
         sizes, tensors = self.library.open, (self.library.inputs, self.library.outputs)
         self.inputs = interface(tensors[0], sizes.inputs if sizes else None)
         made = interface(tensors[1], sizes.outputs if sizes else None)
@@ -63,7 +66,7 @@ class Loaded(CallableProgram):
             up_to(x, {axis for _, axis, name in self._numbers if name == x.name})
             for x in made[: len(made) - own]
         )
-        words = self.manifest.get("strings", {})
+        words = self._manifest.get("strings", {})
         self._strings = Strings(**{key: tuple(words[key]) for key in words})
         self.inputs, self.outputs = (
             tuple(replace(x, is_text=x.name in names) for x in sides)
@@ -87,7 +90,7 @@ class Loaded(CallableProgram):
     def manifest(self) -> dict[str, Any]:
         """What the library says of itself (nanoloom.manifest): the format, the version
         that compiled it, of which model, for which targets."""
-        return manifest.read(self.library.path) or {}
+        return deepcopy(self._manifest)
 
     @public
     def session(self, capacity: int = 0) -> LoadedSession:
@@ -200,7 +203,7 @@ class Loaded(CallableProgram):
             raise Error(reason, where=where, hint="load it again")
 
     def __reduce__(self) -> tuple[object, ...]:
-        return load, (str(self.library.path.absolute()), self.instance.threads)
+        return load, (str(self._place), self.instance.threads)
 
 
 def up_to(output: Interface, axes: Set[int]) -> Interface:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -48,10 +48,21 @@ class Source:
         self.texts = NO_TEXTS  # those of its interface, once that is known
         self._hashed: Future[str] = Future()
         if isinstance(given, str | Path):
-            files = (self._hash_files, cache, Path(given))
+            files = (self._hash_files, cache, Path(given).absolute())
             Thread(target=answer, args=(self._hashed, *files)).start()
         else:
             answer(self._hashed, self._hash)
+
+    @property
+    def given(self) -> Any:
+        """The model; its path as it was given, as long as that leads there."""
+        given, place = self._given
+        return given if place is None or Path(given).absolute() == place else place
+
+    @given.setter
+    def given(self, given: Any) -> None:
+        is_file = isinstance(given, str | Path)
+        self._given = given, Path(given).absolute() if is_file else None
 
     @property
     def digest(self) -> str:
@@ -103,7 +114,7 @@ class Source:
             with wait_for_compiler():
                 from nanoloom.frontend.onnx import load
 
-                self._model = load(self.given)  # type: ignore[arg-type]
+                self._model = load(self.given)
         return self._model
 
     def simplified(self) -> onnx_ir.Model:

@@ -43,7 +43,8 @@ class Library:
     def __init__(self, path: Path) -> None:
         """Load the library; raises Error as `loading.load` does."""
         code, entry = load(path)
-        self._show(path, code, entry, Table(entry.program))
+        self.path, self.file_bytes = path, path.stat().st_size
+        self._show(code, entry, Table(entry.program))
 
     def bound(self, dims: Sequence[int]) -> Library:
         """The program for numbers of its dimensions, in the order of `dims`.
@@ -61,16 +62,14 @@ class Library:
             raise Error(f"these are no sizes of the model: {called}")
         program = ctypes.cast(made, ctypes.POINTER(layout.Program))
         library = Library.__new__(Library)
-        library._show(self.path, self._code.hold(), entry, Table(program, room))
+        library.path, library.file_bytes = self.path, self.file_bytes  # of then
+        library._show(self._code.hold(), entry, Table(program, room))
         library.in_place = self.in_place
         return library
 
-    def _show(
-        self, path: Path, code: Code, entry: layout.Library, table: Table
-    ) -> None:
+    def _show(self, code: Code, entry: layout.Library, table: Table) -> None:
         self._code, self._entry, self._table = code, entry, table
         self.same_words = entry.same_words
-        self.path, self.file_bytes = path, path.stat().st_size
         program = table.program.contents
         self.open = open_sizes(entry, program.input_count, program.output_count)
         self.dims = self.open.dims if self.open else ()

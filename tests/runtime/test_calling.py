@@ -178,6 +178,27 @@ def test_pickled_and_back(call: Call) -> None:
     assert type(back) is type(call) and len(pickle.dumps(call)) < 10_000
 
 
+def test_the_folder_and_the_file_may_go(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program of a relative path runs sizes that it has not seen, and is pickled,
+    from another folder; one in a file also when that is gone."""
+    path = nanoloom.compile(model, threads=1).save(tmp_path / "saved.so")
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+    loaded = nanoloom.load("saved.so", threads=1)
+    compiled = nanoloom.compile(os.path.relpath(model), threads=1)
+    np.testing.assert_array_equal(loaded(X, Z)["y"], X + Z)
+    monkeypatch.chdir(tmp_path / "other")
+    for call in (compiled, loaded):
+        back = pickle.loads(pickle.dumps(call))
+        np.testing.assert_array_equal(back(X, Z)["y"], X + Z)
+    path.unlink()
+    for call in (compiled, loaded):
+        np.testing.assert_array_equal(call(X[:1], Z[:1])["y"], X[:1] + Z[:1])
+    assert loaded.manifest["inputs"]
+
+
 OTHER = """
 import pickle, sys, numpy as np
 program = pickle.load(open(sys.argv[1], "rb"))
