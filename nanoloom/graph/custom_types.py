@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import onnx_ir as ir
 
 from nanoloom.graph.types import is_static, shape_of
@@ -11,19 +12,19 @@ from nanoloom.graph.types import is_static, shape_of
 Rule = Callable[[ir.Node], "list[tuple[ir.DataType, tuple[int, ...]]]"]
 # Functions of elements that ONNX does not have (nanoloom/linalg/special/).
 SPECIAL = (
-    "Erfc", "Erfcx", "ErfInv", "Ndtr", "Ndtri", "LogNdtr", "Lgamma",
-    "Digamma", "Polygamma", "I0", "I0e", "I1", "I1e",
+    "Atan2", "Digamma", "Erfc", "Erfcx", "ErfInv", "Exp2", "Expm1", "I0", "I0e", "I1",
+    "I1e", "Lgamma", "Log10", "Log1p", "Log2", "LogNdtr", "Ndtr", "Ndtri", "Polygamma",
 )  # fmt: skip
 
 
-def like_input(node: ir.Node) -> list[tuple[ir.DataType, tuple[int, ...]]]:
+def broadcast(node: ir.Node) -> list[tuple[ir.DataType, tuple[int, ...]]]:
     """Of a function of elements."""
-    (given,) = node.inputs
-    assert given is not None and given.dtype is not None
-    return [(given.dtype, shape_of(given))]
+    given = [x for x in node.inputs if x is not None]
+    assert given[0].dtype is not None
+    return [(given[0].dtype, np.broadcast_shapes(*map(shape_of, given)))]
 
 
-RULES: dict[tuple[str, str], Rule] = {("nanoloom", op): like_input for op in SPECIAL}
+RULES: dict[tuple[str, str], Rule] = {("nanoloom", op): broadcast for op in SPECIAL}
 
 
 def complete(node: ir.Node) -> None:

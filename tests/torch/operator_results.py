@@ -17,6 +17,7 @@ from tests.torch.operator_samples import Sample
 # Sums of at most a few hundred products of numbers up to 9, and functions of error
 # below 4 units in the last place.
 RELATIVE, ABSOLUTE = 64 * 2.0**-24, 512 * 81 * 2.0**-24 / 64
+DOUBLE = RELATIVE * 2.0**-18, ABSOLUTE * 2.0**-18  # sums of long products have more
 # Of 8 and 11 bits: of operators that are several here each rounds, as of torch's own
 # some do and some do not; sums have the error of their largest numbers.
 NARROW = {torch.bfloat16: 2.0**-6, torch.float16: 2.0**-9}
@@ -123,6 +124,8 @@ def is_close(ours: Any, wanted: Any) -> bool:
         return np.array_equal(ours, theirs)
     a, b = (x.astype(np.float64) for x in (ours, theirs))
     relative, absolute = RELATIVE, ABSOLUTE
+    if wanted.dtype == torch.float64:
+        relative, absolute = DOUBLE
     if wanted.dtype in NARROW:
         relative = NARROW[wanted.dtype]
         absolute = relative * float(np.abs(b[np.isfinite(b)]).max(initial=0.0))

@@ -9,6 +9,7 @@ import pytest
 import torch  # pyright: ignore[reportMissingImports] - an extra
 from torch.nn import functional as F  # pyright: ignore[reportMissingImports] - an extra
 
+import nanoloom
 from nanoloom.torch.backend import nanoloom as backend
 
 
@@ -27,7 +28,8 @@ def bent(x: torch.Tensor) -> list[torch.Tensor]:
         F.layer_norm(flat, (7,)), F.rms_norm(flat, (7,), eps=1e-3),
         F.group_norm(x, 2, eps=1e-3), F.instance_norm(x, eps=0.1),
         F.batch_norm(x, x[0, :, 0], x[0, :, 1].abs(), eps=1e-3),
-        F.interpolate(x, scale_factor=1.7, mode="linear"),
+        F.interpolate(x, scale_factor=1.7, mode="linear"), torch.log2(x.abs()),
+        torch.log10(x.abs()), torch.exp2(x),
     ]  # fmt: skip
 
 
@@ -77,3 +79,18 @@ def test_exponentials_less_one_of_all_sizes(kind: Any, tmp_path: Path) -> None:
     eps = 4 * torch.finfo(kind).eps
     for wanted, found in zip((x.expm1(), F.celu(x), F.selu(x)), made, strict=True):
         torch.testing.assert_close(found, wanted, rtol=eps, atol=0, equal_nan=True)
+
+
+class Region(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        with torch.autocast("cpu", torch.bfloat16):
+            product = torch.tensordot(x, x.T, 1)
+        return product, product + 1
+
+
+def test_results_of_an_autocast_region_keep_their_types() -> None:
+    """torch's decompositions give f32 where the operator is made of others."""
+    x = torch.randn(3, 4)
+    found, wanted = nanoloom.compile(Region().eval(), (x,))(x), Region()(x)
+    for ours, theirs in zip(found, wanted, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=2.0**-6, atol=2.0**-6)

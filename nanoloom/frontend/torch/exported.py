@@ -21,14 +21,13 @@ from torch.export.graph_signature import (
 )
 
 from nanoloom.errors import Unsupported
-from nanoloom.frontend.torch.call import is_mutation
 from nanoloom.frontend.torch.element_types import element_type, numpy_view
+from nanoloom.frontend.torch.functional import functional
 from nanoloom.frontend.torch.graph import GraphImporter
 from nanoloom.frontend.torch.imported import Imported
 from nanoloom.frontend.torch.memory_order import Order, inverse, memory_order
 from nanoloom.frontend.torch.pair import Pair
 from nanoloom.frontend.torch.sizes import Sizes
-from nanoloom.frontend.torch.unseen_changes import without_unseen
 from nanoloom.frontend.torch.writer import INT64, IR_VERSION, Writer
 
 
@@ -170,21 +169,6 @@ def storage_key(tensor: torch.Tensor) -> tuple[object, ...]:
         return (id(tensor),)
     start = tensor.data_ptr() if tensor.numel() else id(tensor)
     return start, tuple(tensor.shape), tensor.stride(), tensor.dtype
-
-
-def functional(exported: ExportedProgram) -> tuple[ExportedProgram, fx.Graph]:
-    """The program without changes in place and without graphs inside: they come out.
-
-    And its graph, which may be another one than its own.
-    """
-    graph = exported.graph
-    if not any(is_mutation(n) or n.op == "get_attr" for n in graph.nodes):
-        return exported, graph
-    is_plain = not any(n.op == "get_attr" for n in graph.nodes)
-    if is_plain and (made := without_unseen(graph)) is not None:
-        return exported, made
-    exported = exported.run_decompositions({})
-    return exported, exported.graph
 
 
 def import_exported(

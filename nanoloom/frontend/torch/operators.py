@@ -12,7 +12,6 @@ from typing import Any
 from nanoloom.frontend.torch import (
     activations,
     comparisons,
-    composed,
     creation,
     elementwise,
     grouped_products,
@@ -32,7 +31,7 @@ from nanoloom.frontend.torch.call import Call
 
 Operator = Callable[[Call], Any]
 FAMILIES = (
-    elementwise, comparisons, composed, special, activations, movement, slice_writes,
+    elementwise, comparisons, special, activations, movement, slice_writes,
     strided, indexing, creation, reductions, products, windows, normalizations,
     recurrences,
 )  # fmt: skip

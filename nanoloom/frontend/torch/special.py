@@ -7,6 +7,7 @@ from collections.abc import Callable
 import onnx_ir as ir
 
 from nanoloom.frontend.torch.call import Call
+from nanoloom.frontend.torch.elementwise import sides
 
 OWN = "nanoloom"  # the domain
 NAMES = {
@@ -14,7 +15,8 @@ NAMES = {
     "special_ndtr": "Ndtr", "special_ndtri": "Ndtri",
     "special_log_ndtr": "LogNdtr", "lgamma": "Lgamma",
     "digamma": "Digamma", "i0": "I0", "special_i0e": "I0e", "special_i1": "I1",
-    "special_i1e": "I1e",
+    "special_i1e": "I1e", "log1p": "Log1p", "expm1": "Expm1", "exp2": "Exp2",
+    "log2": "Log2", "log10": "Log10",
 }  # fmt: skip
 
 
@@ -27,7 +29,11 @@ def polygamma(call: Call) -> ir.Value:
     return call.w("Polygamma", x, n=n, domain=OWN)
 
 
+def atan2(call: Call) -> ir.Value:
+    return call.w("Atan2", *sides(call), domain=OWN)
+
+
 OPERATORS = {
     **{name: function(op) for name, op in NAMES.items()},
-    "polygamma": polygamma,
+    "polygamma": polygamma, "atan2": atan2,
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""The error function's kin: erfc, erfcx, and the inverses of erf and of Phi.
+"""The error function's kin: erfcx, Phi, and the inverses of erf and of Phi.
 
 erfcx(x) = exp(x^2) erfc(x)         Phi(x) = erfc(-x / sqrt(2)) / 2
 erf(erfinv(y)) = y                  Phi(ndtri(p)) = p
@@ -152,10 +152,6 @@ INV_TAIL = (
     -2.3432549276664443e-07,
     1.390331298772246e-07,
 )
-
-
-def erfc(x: Scalar) -> Scalar:
-    return x.math("erfc")
 
 
 def erfcx(x: Scalar) -> Scalar:

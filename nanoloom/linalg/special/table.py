@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.tensor import Tensor
-from nanoloom.linalg.elementwise.arithmetic import Lower
+from nanoloom.linalg.elementwise.arithmetic import Lower, simple
 from nanoloom.linalg.special import bessel, gamma, normal
 from nanoloom.linalg.special.polynomial import Formula, in_double
 
@@ -41,8 +41,19 @@ SPECIAL: dict[str, Special] = {
 }
 
 
+# What the math dialect has: in the element type itself.
+OF_DIALECT = {
+    "Atan2": "atan2", "Erfc": "erfc", "Exp2": "exp2", "Expm1": "expm1",
+    "Log10": "log10", "Log1p": "log1p", "Log2": "log2",
+}  # fmt: skip
+
+
 def lowering(formula: Formula) -> Lower:
     return lambda b, node: b.elementwise(in_double(formula), node.input(0))
+
+
+def of_dialect(function: str) -> Lower:
+    return simple(lambda x, *others: x.math(function, *others))
 
 
 def polygamma(b: Builder, node: Node) -> Tensor:
@@ -53,6 +64,6 @@ def polygamma(b: Builder, node: Node) -> Tensor:
 
 OPERATORS: dict[str, Lower] = {
     **{name: lowering(each.formula) for name, each in SPECIAL.items()},
-    "Erfc": lambda b, node: b.elementwise(normal.erfc, node.input(0)),
+    **{name: of_dialect(function) for name, function in OF_DIALECT.items()},
     "Polygamma": polygamma,
 }

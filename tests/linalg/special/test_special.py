@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,12 @@ import numpy as np
 import pytest
 
 from nanoloom.graph.custom_types import SPECIAL as KNOWN
-from nanoloom.linalg.special.table import NEAR_ZEROS, OPERATORS, SPECIAL
+from nanoloom.linalg.special.table import (
+    NEAR_ZEROS,
+    OF_DIALECT,
+    OPERATORS,
+    SPECIAL,
+)
 from tests.linalg.single import run_node
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -120,7 +126,7 @@ def errors(found: Array, x: Array, exact: Exact, least: float) -> Array:
 
 
 def test_every_function_has_a_type_and_a_case() -> None:
-    assert set(KNOWN) == set(OPERATORS) == {*SPECIAL, "Erfc"}
+    assert set(KNOWN) == set(OPERATORS) == {*SPECIAL, *OF_DIALECT}
     assert set(SPECIAL) == {*CASES, "Polygamma"} == {*ENDS, "Polygamma"}
 
 
@@ -158,3 +164,12 @@ def test_narrow_results_are_rounded_once() -> None:
     (found,) = run_node("Lgamma", [x], domain="nanoloom")
     (wide,) = run_node("Lgamma", [x.astype(np.float64)], domain="nanoloom")
     np.testing.assert_array_equal(found, wide.astype(np.float32))
+
+
+@pytest.mark.parametrize("name", OF_DIALECT)
+def test_functions_of_the_dialect(name: str) -> None:
+    x = around(0.1, 8, 5)
+    y = [x[:, None]] if name == "Atan2" else []
+    (found,) = run_node(name, [x, *y], domain="nanoloom")
+    wanted = np.vectorize(getattr(math, OF_DIALECT[name]))(x, *y)
+    np.testing.assert_allclose(found, wanted, rtol=1e-14)
