@@ -143,13 +143,8 @@ def number_of(word: str, element: ir.Type) -> ir.Value:
     return arith.constant(element, integers[word])
 
 
-def of(
-    block: ir.Block, output: int, inputs: int, *, guarded: bool = False
-) -> Combiner | None:
-    """The combiner of one output: yield op(accumulator, f(inputs)) or the reverse.
-
-    guarded: also of select(g(inputs), op(accumulator, f(inputs)), accumulator).
-    """
+def of(block: ir.Block, output: int, inputs: int) -> Combiner | None:
+    """The combiner of one output: yield op(accumulator, f(inputs)) or the reverse."""
     accumulator = block.arguments[inputs + output]
     result = list(block.operations)[-1].operation.operands[output]
     op = made_by(result)
@@ -157,8 +152,6 @@ def of(
         return None
     if is_greater(op, accumulator):
         return Combiner(GREATER, result.type)
-    if guarded and (inner := under_guard(op, accumulator)) is not None:
-        return Combiner(inner.name, result.type)
     if op.name not in KINDS:
         return None
     if len(list(accumulator.uses)) != 1:
@@ -167,17 +160,6 @@ def of(
         return None
     packs = op.name == "arith.ori" and places_bits(op, accumulator)
     return Combiner(PACKED if packs else op.name, result.type)
-
-
-def under_guard(op: ir.Operation, accumulator: ir.Value) -> ir.Operation | None:
-    """What combines where a condition holds that the accumulator has no part in."""
-    if op.name != "arith.select" or op.operands[2] != accumulator:
-        return None
-    inner = made_by(op.operands[1], *KINDS)
-    if inner is None:
-        return None
-    alone = len(list(accumulator.uses)) == 2 and len(list(op.operands[1].uses)) == 1
-    return inner if alone and accumulator in list(inner.operands) else None
 
 
 def places_bits(op: ir.Operation, accumulator: ir.Value) -> bool:

@@ -9,6 +9,9 @@ other number of a NaN is right for the first where y is never NaN; for the secon
 two instructions more, where LLVM takes six:
 
     maximumf(x, y)   ->   select(x or y is NaN, x + y, instruction(x, y))
+
+Of all lanes of a vector it is taken by halves, so that these instructions do it: LLVM
+goes on lane by lane from four.
 """
 
 from __future__ import annotations
@@ -20,8 +23,10 @@ from nanoloom.ir.mlir import arith, ir, named
 from nanoloom.target.facts import Target
 from nanoloom.target.instructions.choose import extremes_of
 from nanoloom.target.instructions.instruction import KEPT, OTHER, SECOND, Extreme
+from nanoloom.vector.combiner import Combiner, by_halves
 from nanoloom.vector.nanokernel.instructions import emit_with
 from nanoloom.vector.never_nan import chosen_by, is_constant, is_number, number_in
+from nanoloom.vector.widths import is_scalable
 
 KEEPING = {"arith.maximumf": "max", "arith.minimumf": "min"}
 
@@ -39,6 +44,8 @@ class Wanted:
 def use_extremes(module: ir.Module, target: Target) -> None:
     """Write the larger and the smaller number with the target's instructions."""
     known = extremes_of(target)
+    if not target.isa.keeps_nan:
+        take_halves(module)
     for op in named(module, "arith.select", *KEEPING):
         wanted = wanted_by(op.operation)
         if wanted is None or (wanted.nan == KEPT and target.isa.keeps_nan):
@@ -48,6 +55,20 @@ def use_extremes(module: ir.Module, target: Target) -> None:
             continue
         with ir.InsertionPoint(op), op.operation.location:
             made = extreme(found, wanted)
+        op.operation.results[0].replace_all_uses_with(made)
+        op.operation.erase()
+
+
+def take_halves(module: ir.Module) -> None:
+    """The largest or smallest of all lanes, of two halves at a time."""
+    words = {f"#vector.kind<{name.split('.')[1]}>": name for name in KEEPING}
+    for op in named(module, "vector.reduction"):
+        name = words.get(str(op.attributes["kind"]))
+        lanes, *before = op.operands
+        if name is None or before or is_scalable(lanes.type):
+            continue
+        with ir.InsertionPoint(op), op.operation.location:
+            made = by_halves(lanes, Combiner(name, op.operation.results[0].type))
         op.operation.results[0].replace_all_uses_with(made)
         op.operation.erase()
 

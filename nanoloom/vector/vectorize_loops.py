@@ -102,11 +102,11 @@ def started(op: ir.OpView, output: int, waiting: list[ir.OpView]) -> ir.Value | 
     return number
 
 
-def combiners_of(op: ir.OpView, *, guarded: bool) -> list[combiner.Combiner] | None:
+def combiners_of(op: ir.OpView) -> list[combiner.Combiner] | None:
     """How each output of a reduction combines, None if that is not known of all."""
     count = input_count(op)
     outputs = range(len(list(op.operation.operands)) - count)
-    found = [combiner.of(body(op), n, count, guarded=guarded) for n in outputs]
+    found = [combiner.of(body(op), n, count) for n in outputs]
     known = [c for c in found if c is not None]
     return known if len(known) == len(found) else None
 
@@ -151,7 +151,7 @@ class Loops(RegisterTile):
             return None
         dim = plan.axis
         of_sums = kinds[dim] == "reduction"
-        combiners = combiners_of(op, guarded=plan.lanes.scalable) if of_sums else []
+        combiners = combiners_of(op) if of_sums else []
         if combiners is None:
             return None
         whole = not plan.lanes.scalable or is_full([*inputs, *outputs], dim, target)

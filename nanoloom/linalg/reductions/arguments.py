@@ -5,7 +5,7 @@ from __future__ import annotations
 from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Builder, Map
 from nanoloom.linalg.builder.indexing import INT64, dims, position
 from nanoloom.linalg.builder.node import Node
-from nanoloom.linalg.builder.scalar import Scalar, is_float, select
+from nanoloom.linalg.builder.scalar import Scalar, constant, is_float, select
 from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.reductions.reduce import highest, lowest
 
@@ -29,9 +29,8 @@ def positions(b: Builder, x: Tensor, axis: int, *, largest: bool, last: bool) ->
         found = element.equal(extreme)
         if is_float(element.dtype):
             found = found | element.is_nan()
-        here = position(axis)
-        further = here.maximum(sofar) if last else here.minimum(sofar)
-        return select(found, further, sofar)
+        here = select(found, position(axis), constant(nowhere, INT64))
+        return here.maximum(sofar) if last else here.minimum(sofar)
 
     return b.generic(
         [(x, Map.get_identity(x.rank)), (best, keep)],

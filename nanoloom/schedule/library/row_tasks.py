@@ -13,6 +13,7 @@ from nanoloom.nest.task_sizes import PADDED, numbers, task_sizes
 from nanoloom.schedule.language import ALL, Directive, Parallel, Schedule, StoreAt, Tile
 from nanoloom.schedule.library.candidates import schedule_of
 from nanoloom.schedule.library.finish_at_tile import at_tile, is_finished, lanes_at_tile
+from nanoloom.schedule.library.short_rows import rows_of_tile, with_joint_rows
 from nanoloom.schedule.library.vector_axis import (
     axis_of,
     innermost,
@@ -51,14 +52,20 @@ def by_rows(nest: LoopNest, last: Statement, target: Target) -> Schedule:
         words = (Parallel(last.name, tiles, ALL), *points)
         return schedule_of(nest, target, (words, reason))
     row: tuple[Tile, ...] = ()
+    joint = with_joint_rows(inner, nest.stages, target)
     alone = is_alone(nest.stages)
     across = [x for x in nest.stages if runs_across(x, target, alone=alone)]
     single = {*parallel} - {axis_of(x, target, alone=alone) for x in across}
     if several and any(tiles[d] > 1 for d in single):
-        ones = tuple(1 if d in single else 0 for d in range(len(sizes)))
-        row = (Tile(last.name, ones, ALL),)  # a row's temporaries stay in L1
+        count = [1 if d in single else 0 for d in range(len(sizes))]
+        together = rows_of_tile(nest.stages, row_elements(nest, rows), target)
+        if tiles[max(single)] < together:
+            joint = None
+        elif joint is not None:
+            count[max(single)] = together
+        row = (Tile(last.name, tuple(count), ALL),)  # temporaries stay in L1
     made = (StoreAt(pad.name, "task") for pad in nest.pads)  # not for each row's tile
-    words = Parallel(last.name, tiles, ALL), *made, *row, *inner
+    words = Parallel(last.name, tiles, ALL), *made, *row, *(joint or inner)
     return schedule_of(nest, target, (words, reason))
 
 
