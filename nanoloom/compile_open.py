@@ -21,6 +21,7 @@ from nanoloom.compiler import (
     compile_shared_k,
     partition_model,
     require_graph,
+    with_equal_kernels,
 )
 from nanoloom.dynamic.batch_independence import batch_of, require_rows
 from nanoloom.dynamic.dynamic_refusal import NotDynamic, Others, with_dims
@@ -74,7 +75,7 @@ def compile_open(
     walks = model.walks()
     try:
         program = sized(model, walks, options, report)
-        kernels = compile_sized(program, options, cache, report)
+        program, kernels = compile_sized(program, options, cache, report)
         # Indices into nothing are told apart from others where they are looked at.
         return assemble(program, kernels, of_nothing=options.checked)
     except NotDynamic as reason:
@@ -164,9 +165,12 @@ def sized_for(
 
 def compile_sized(
     program: Program, options: CompileOptions, cache: Cache, report: Report
-) -> dict[str, CompiledKernel]:
+) -> tuple[Program, dict[str, CompiledKernel]]:
+    """A program of sizes and its kernels, fewer ones where some are equal."""
     try:
-        return compile_kernels(program, options, cache, report)
+        with report.stage("schedule"):
+            program = with_equal_kernels(program, options)
+        return program, compile_kernels(program, options, cache, report)
     except InternalError:
         raise
     except Error as error:  # a kernel that is compiled for known sizes only

@@ -29,6 +29,7 @@ from nanoloom.kernels.retype.precision import to_bf16
 from nanoloom.kernels.retype.transpose_weights import transpose_weights
 from nanoloom.kernels.retype.widening import widen
 from nanoloom.kernels.share_across_k import share_across_k
+from nanoloom.kernels.share_equal_kernels import share_equal_kernels
 from nanoloom.kernels.stage import partition
 from nanoloom.linalg.function import Entry
 from nanoloom.linalg.operators import OPERATORS
@@ -93,6 +94,21 @@ def with_shared_k(program: Program, options: CompileOptions) -> Program:
         return program
     own = {name for name in program.kernels if given_for(name, options)}
     return share_across_k(program, own)
+
+
+def with_equal_kernels(program: Program, options: CompileOptions) -> Program:
+    """The program with one kernel for those of one text and one schedule.
+
+    Not with a strategy: its kernels have none.
+    """
+    if options.strategy is not None:
+        return program
+
+    def way(kernel: Kernel) -> Schedule | str:
+        with noting(f"kernel {kernel.name}"):
+            return scheduled(kernel, options)
+
+    return share_equal_kernels(program, way)
 
 
 def searched(

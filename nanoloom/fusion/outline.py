@@ -184,8 +184,11 @@ def write_into(value: ir.Value, result: ir.Value) -> ir.Value:
         if place is None:
             break
         target = op.operands[place]
-        if made_by(target, "tensor.empty") is not None:
+        empty = made_by(target, "tensor.empty")
+        if empty is not None:
             op.operands[place] = result
+            if not list(target.uses):  # its shape would tell kernels apart
+                empty.erase()
             return value
         made, op = target, target.owner
     return pointwise([value], result, itself)
