@@ -40,13 +40,15 @@ class Group:
     """Operations in program order; `root` decides about the schedule.
 
     rows: leading parallel dimensions that all operations share.  apart: of values that
-    it reads, why what makes them is no part of it.
+    it reads, why what makes them is no part of it.  reads: these values, of a group
+    that nothing joins any more (`settle`): kernels, places and buffers ask for them.
     """
 
     ops: list[Op]
     root: Kind
     rows: int
     apart: dict[ir.Value, str] = field(default_factory=dict[ir.Value, str])
+    reads: tuple[ir.Value, ...] | None = None
 
 
 def is_movable(op: Op) -> bool:

@@ -9,11 +9,16 @@ from nanoloom.ir.mlir import ir
 
 def external_inputs(group: Group) -> list[ir.Value]:
     """Values from outside that the group reads, in order of first use."""
-    found: list[ir.Value] = []
-    for value in external_uses(group):
-        if value not in found:
-            found.append(value)
-    return found
+    if group.reads is not None:
+        return list(group.reads)
+    return list(dict.fromkeys(external_uses(group)))
+
+
+def settle(groups: list[Group]) -> list[Group]:
+    """The groups, which know what they read: nothing joins or changes them any more."""
+    for group in groups:
+        group.reads = tuple(external_inputs(group))
+    return groups
 
 
 def external_uses(group: Group) -> list[ir.Value]:

@@ -21,6 +21,7 @@ from nanoloom.fusion.fuse_into_reader import fuse_into_readers
 from nanoloom.fusion.fuse_producer import fuse_producers, inline_producers
 from nanoloom.fusion.fuse_product_chain import fuse_product_chains
 from nanoloom.fusion.group import Group, form_groups, is_movable
+from nanoloom.fusion.group_values import settle
 from nanoloom.fusion.guarded_reads import guard_reads
 from nanoloom.fusion.insert_in_place import mark_parts
 from nanoloom.fusion.layouts.cost import is_faster_turned
@@ -94,7 +95,7 @@ def partition(
     separate_repeats(block, lowered)
     flat = known and target.vector.any_length
     weights = list(block.arguments)[len(lowered.inputs) :]
-    groups = joined(block, weights, target, in_rows=in_rows)
+    groups = settle(joined(block, weights, target, in_rows=in_rows))
     said_apart(groups)
     reuse = plan_reuse(block, groups, lowered, in_place)
     cutting = Partition(
