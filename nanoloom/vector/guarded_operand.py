@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from nanoloom.ir.access import (
@@ -200,31 +201,25 @@ class LanesWithin:
             bound = vector.broadcast(kind, bound)
         self.asked.append(arith.cmpi(predicate, here, bound))
 
-    @property
-    def inside(self) -> ir.Value | None:
-        """Whether all that was asked holds: of each lane, if anything was of those."""
-        i1 = ir.IntegerType.get_signless(1)
-        every: ir.Value | None = None
-        for made in self.asked:
-            if every is None:
-                every = made
-                continue
-            if every.type != made.type:
-                kind = vector_type(self.lanes, i1)
-                pair = (every, made)
-                every, made = (
-                    vector.broadcast(kind, x) if x.type == i1 else x for x in pair
-                )
-            every = arith.andi(every, made)
-        return every
+    def all_of(self, conditions: Sequence[ir.Value]) -> ir.Value | None:
+        """Whether all of these hold, None of none of them."""
+        return reduce(arith.andi, conditions) if conditions else None
 
     def load(self, buffer: ir.Value, at: list[ir.Value], fill: ir.Value) -> ir.Value:
-        """Neighbours from a place on where they are within, the fill elsewhere."""
-        within = self.inside
-        if within is None or not isinstance(within.type, ir.VectorType):
-            row = read(fill.type, buffer, at, self.mask)  # type: ignore[arg-type] - a vector
-            return row if within is None else arith.select(within, row, fill)
-        mask = within if self.mask is None else arith.andi(within, self.mask)
+        """Neighbours from a place on where they are within, the fill elsewhere.
+
+        What is asked of lanes comes first: rows of a tile have it in common.
+        """
+        i1 = ir.IntegerType.get_signless(1)
+        row = self.all_of([x for x in self.asked if x.type == i1])
+        along = [x for x in self.asked if x.type != i1]
+        if not along:
+            made = read(fill.type, buffer, at, self.mask)  # type: ignore[arg-type] - a vector
+            return made if row is None else arith.select(row, made, fill)
+        mask = self.all_of(along if self.mask is None else [*along, self.mask])
+        assert mask is not None, "of the lanes that were asked"
+        if row is not None:
+            mask = arith.andi(vector.broadcast(vector_type(self.lanes, i1), row), mask)
         return vector.maskedload(fill.type, buffer, at, mask, fill)
 
 
