@@ -8,12 +8,14 @@ between its padding by that kernel (insert_in_place.py).  Where that cannot be, 
 others read it without, or because it is an input of the model, the padded tensor would
 be one more, which a kernel copies.  It becomes a stage in front of what reads it: a
 generic whose body asks where it is.  Its reader makes it in its loops, or reads what is
-inside alone (nest/implicit_padding.py).
+inside alone (nest/implicit_padding.py).  Windows along rows of pixels load them under
+masks: what these read has no border in memory, whoever makes it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from types import MappingProxyType
 
 from nanoloom.fusion.group import Group, is_view
@@ -44,6 +46,7 @@ from nanoloom.ir.loop_nest import alone
 from nanoloom.ir.mlir import ir
 from nanoloom.ir.regrouped_axes import drops_ones
 from nanoloom.nest.footprint import footprint
+from nanoloom.nest.granularity import JAMMED, MOST_WRITTEN
 from nanoloom.nest.implicit_padding import may_be_implicit
 from nanoloom.nest.index import Index
 
@@ -159,6 +162,31 @@ def readers_of(insertion: Op) -> list[Read]:
             else:
                 return []
     return found
+
+
+def needs_no_border(insertion: Op) -> bool:
+    """Whether all that read a padded tensor load its rows under masks, whose few taps
+    are written out: what makes it writes it as it is."""
+    value, found = insertion.operation.operands[0], readers_of(insertion)
+
+    def loads(read: Read) -> bool:
+        border = border_around(insertion, read, value)
+        windows = is_along_rows(*read) and has_few_taps(read[0])
+        return border is not None and windows and pays(read, border, (), masks=True)
+
+    return bool(found) and all(map(loads, found))
+
+
+def is_along_rows(reader: Op, number: int) -> bool:
+    """Whether the taps of windows, too, are neighbours in a row of pixels."""
+    row = alone(reader).reads[number].indices[-1]
+    return len(row.axes) > 1 and slides(reader, number)
+
+
+def has_few_taps(reader: Op) -> bool:
+    """Whether the steps of a reader's sums are written out for some pixels at once."""
+    pairs = zip(extents(reader), iterators(reader), strict=True)
+    return prod(n for n, kind in pairs if kind == "reduction") <= MOST_WRITTEN // JAMMED
 
 
 # ---- who may read it guarded ---------------------------------------------------------

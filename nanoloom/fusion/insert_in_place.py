@@ -10,7 +10,7 @@ layers are calls of one kernel.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -224,16 +224,18 @@ def part_of(value: ir.Value) -> Insertion | None:
     return part
 
 
-def mark_parts(module: ir.Module, *, tiles: bool, line: int) -> None:
+def mark_parts(
+    module: ir.Module, *, tiles: bool, line: int, stays: Callable[[Op], bool]
+) -> None:
     """Find the parts, and give each a source that can be one: a copy if need be.
 
     tiles: whether parts are written that have more axes, as tiles of an image have,
     which they can be where strides are numbers: of others MLIR does not know it.
-    line: bytes of a line of the cache, of the target.
+    line: bytes of a cache line.  stays: whether readers guard what is inserted.
     """
     for op in named(module, INSERT):
         inside = op.operation.parent.name != "func.func"  # type: ignore[union-attr]
-        if inside or not may_insert(op, tiles=tiles, line=line):
+        if inside or stays(op) or not may_insert(op, tiles=tiles, line=line):
             continue
         op.operation.attributes[PART] = ir.UnitAttr.get(module.context)
         if not is_made_for(op, tiles=tiles, line=line):

@@ -22,7 +22,7 @@ from nanoloom.fusion.fuse_producer import fuse_producers, inline_producers
 from nanoloom.fusion.fuse_product_chain import fuse_product_chains
 from nanoloom.fusion.group import Group, form_groups, is_movable
 from nanoloom.fusion.group_values import settle
-from nanoloom.fusion.guarded_reads import guard_reads
+from nanoloom.fusion.guarded_reads import guard_reads, needs_no_border
 from nanoloom.fusion.insert_in_place import mark_parts
 from nanoloom.fusion.layouts.cost import is_faster_turned
 from nanoloom.fusion.layouts.layout import layout_named
@@ -33,7 +33,7 @@ from nanoloom.fusion.read_through_views import read_through_views
 from nanoloom.fusion.recompute_in_readers import recompute_in_readers
 from nanoloom.fusion.slices import first_slices, shapes_before_slices
 from nanoloom.graph.shared_decisions import SharedDecisions
-from nanoloom.ir.linalg_query import Op, base, is_contraction
+from nanoloom.ir.linalg_query import Op, base, element_bytes, is_contraction
 from nanoloom.ir.mlir import ir, run_pipeline, tensor
 from nanoloom.kernels.in_place import Pairs, plan_reuse
 from nanoloom.kernels.partition import Partition
@@ -41,7 +41,7 @@ from nanoloom.kernels.program import Program
 from nanoloom.kernels.repeats.calls import is_state, separate_repeats
 from nanoloom.linalg.builder.pointwise import itself, pointwise
 from nanoloom.linalg.stage import LinalgModule
-from nanoloom.target.facts import Cache, Target
+from nanoloom.target.facts import Target
 from nanoloom.target.masked_access import reads_rows_in_part
 
 SIMPLIFY = (
@@ -67,8 +67,8 @@ def partition(
 
     target: on which tensors get the layouts that are the fastest, or this one, and in
     whose caches is what tasks share.  fuses_transposes: K-contiguous right operands are
-    transposed first, by kernels of their own.  planes: of images of known sizes they
-    may be apart.  alike: the samples that the module is one of.  in_place: inputs, and
+    transposed first, by kernels of their own.  planes: those of depthwise layers may be
+    apart.  alike: the samples that the module is one of.  in_place: inputs, and
     outputs in their memory; None for bodies of repetitions, which are cut before.
     """
     cut = partial(partition, target=target, layout=layout, planes=planes)
@@ -76,7 +76,7 @@ def partition(
     bodies = {n: cut(x.body, in_place=None) for n, x in lowered.repeats.items()}
     run_pipeline(lowered.module, SIMPLIFY)
     known = alike is None
-    wanted, planes = layout_named(layout), planes and known
+    wanted = layout_named(layout)
     plan_layouts(lowered, target, wanted, alike, planes=planes).apply()
     turned = turned_for(lowered, target) if known else none_stays
     fold_copies(lowered.module, turned)
@@ -89,7 +89,7 @@ def partition(
     follow_all(lowered.module, tiles=tiles, in_rows=in_rows)
     recompute_in_readers(lowered.module)
     run_pipeline(lowered.module, ("canonicalize", "cse"))
-    mark(lowered.module, target.caches, open_images=open_images)
+    mark(lowered.module, target, open_images=open_images)
     block = lowered.module.body.operations[0].operation.regions[0].blocks[0]
     separate_outputs(block, lowered)
     separate_repeats(block, lowered)
@@ -117,12 +117,18 @@ def turned_for(lowered: LinalgModule, target: Target) -> Stays:
     return stays
 
 
-def mark(module: ir.Module, caches: Cache, *, open_images: bool) -> None:
+def mark(module: ir.Module, target: Target, *, open_images: bool) -> None:
     """Say what lies in what: slices and parts; nothing may simplify then."""
     if open_images:
         first_slices(module)
+
+    def stays(insertion: Op) -> bool:
+        size = element_bytes(insertion.operation.results[0].type)
+        return reads_rows_in_part(target, size) and needs_no_border(insertion)
+
     # canonicalize would drop its copies
-    mark_parts(module, tiles=not open_images, line=caches.line)
+    line = target.caches.line
+    mark_parts(module, tiles=not open_images, line=line, stays=stays)
 
 
 def follow_all(module: ir.Module, *, tiles: bool, in_rows: bool) -> None:

@@ -44,13 +44,14 @@ PLACED = {"linalg.index", "tensor.extract"}
 class Edges:
     """What a walk over the network finds.
 
-    planes: those of depthwise layers and of few channels may be apart.  kept: tensors
-    that lie as they do.  unmoved, unsplit: dimensions that cannot be put in front, or
-    in blocks.  steps: numbers that a block must divide.
+    planes: those of depthwise layers and of few channels may be apart.  known: sizes of
+    images are.  kept: tensors that lie as they do.  unmoved, unsplit: dimensions that
+    cannot be put in front, or in blocks.  steps: numbers that a block must divide.
     """
 
     weights: set[ir.Value]
     planes: bool
+    known: bool
     links: Links = field(default_factory=Links)
     kept: set[ir.Value] = field(default_factory=set)
     unmoved: set[Dim] = field(default_factory=set)
@@ -219,6 +220,14 @@ class Edges:
                 found += [v for v in (one, other) if shape_of(v)]
         return found
 
+    def lies(self, value: ir.Value, layout: Layout) -> Layout:
+        """A tensor's layout by the order of its elements: one of vectors has none but
+        LAST, wherever its channels are."""
+        shape = shape_of(value)
+        places = layout.places(len(shape), self.front(value)) if shape else []
+        moves = [d for d, _ in places if shape[d] > 1]
+        return LAST if not layout.block and moves == sorted(moves) else layout
+
     def front(self, value: ir.Value) -> int:
         """How many dimensions of images side by side a tensor begins with."""
         find, count = self.links.find, 0
@@ -242,13 +251,15 @@ def is_plain(op: Op) -> bool:
     return few and set(op.operation.attributes["static_strides"]) <= {1}  # type: ignore[arg-type] - MLIR's stubs know no kinds of attributes
 
 
-def read_edges(block: ir.Block, inputs_count: int, *, planes: bool = True) -> Edges:
+def read_edges(
+    block: ir.Block, inputs_count: int, *, planes: bool = True, known: bool = True
+) -> Edges:
     """The edges of a function; its first arguments are activations, others weights.
 
-    planes: whether those of depthwise layers may be apart.
+    planes: whether those of depthwise layers may be apart.  known: sizes of images are.
     """
     arguments = list(block.arguments)
-    edges = Edges(set(arguments[inputs_count:]), planes)
+    edges = Edges(set(arguments[inputs_count:]), planes, known)
     for argument in arguments[:inputs_count]:
         if is_tensor(argument) and len(shape_of(argument)) > 2:
             edges.batches.add((argument, 0))

@@ -115,9 +115,10 @@ def plan_layouts(
     """
     module = lowered.module
     block = module.body.operations[0].operation.regions[0].blocks[0]
-    edges = read_edges(block, len(lowered.inputs), planes=planes)
-    known = candidates(target.vector.min_bits // 32)
-    choices = edges.channels(known if only is None else (LAST, only))
+    known = alike is None
+    edges = read_edges(block, len(lowered.inputs), planes=planes, known=known)
+    given = candidates(target.vector.min_bits // 32)
+    choices = edges.channels(given if only is None else (LAST, only))
     if any(NAME in op.operation.attributes for op in named(module, "linalg.generic")):
         choices = {}  # somebody has named the loops, and says how they go
     if only is not None:

@@ -209,8 +209,9 @@ def blocks(window: Window, target: Target, following: bool) -> list[Block]:
 
     Two rows of them, which read most of the same rows; a part of a row if there is one,
     then as many as registers allow.  Each place that scalable vectors are read from
-    takes a register for its address: fewer of them.  following: whether other stages
-    are computed at the tile.
+    takes a register for its address: fewer of them.  Rows of planes of any size go by
+    half as many, as what is left goes one by one.  following: whether other stages are
+    computed at the tile.
     """
     sizes, pixels = numbers(window.stage), window.pixels
     unit = target.vector
@@ -222,12 +223,15 @@ def blocks(window: Window, target: Target, following: bool) -> list[Block]:
         rows = min(JAMMED * window.step, sizes[pixels - 1])
         most = min(room // rows, sizes[pixels])
         return [Block(rows, n) for n in range(most, max(0, most - 3), -1)]
+    is_open = window.in_planes and window.stage.axes[pixels].is_sample
+    room = room // 2 if is_open else room
     for rows in (1,) if window.in_planes else (min(ROWS, high), 1):
         most = min(room // rows, sizes[pixels])
         if following and room == POINTS and is_plane(window):
             most = sizes[pixels]
         widths = range(most, most // 2, -1)
-        even = sorted(widths, key=lambda n: (sizes[pixels] % n > 0, -n))
+        left = {n: sizes[pixels] % n > 0 and not is_open for n in widths}
+        even = sorted(widths, key=lambda n: (left[n], -n))
         found += [Block(rows, n) for n in even]
     return list(dict.fromkeys(found))
 

@@ -14,7 +14,7 @@ from nanoloom.fusion.layouts.stage import Plan, plan_layouts
 from nanoloom.graph.stage import optimize
 from nanoloom.ir import mlir
 from nanoloom.ir.mlir import run_pipeline
-from nanoloom.kernels.stage import SIMPLIFY
+from nanoloom.kernels.stage import SIMPLIFY, partition
 from nanoloom.linalg.operators import OPERATORS
 from nanoloom.linalg.stage import LinalgModule, lower
 from nanoloom.options import CompileOptions
@@ -119,6 +119,71 @@ def test_a_depthwise_layer_alone(
         assert (FIRST in plan.chosen.values()) == first
     program = nanoloom.compile(model, cache=shared_cache())
     (got,) = program({"x": x}).values()
+    assert (got == right).all() and np.max(right) > 4
+
+
+def gated(channels: int, squeezed: int, width: int) -> onnx.ModelProto:
+    """A depthwise layer whose channels are weighed by what their means say."""
+    model = onnx.parser.parse_model(f"""
+    <ir_version: 10, opset_import: ["": 21]>
+    gated (float[1, {channels}, 33, {width}] x) => (float[1, {channels}, 33, {width}] y)
+    {{
+        c = Conv<group = {channels}, pads = [1, 1, 1, 1]>(x, weights)
+        m = GlobalAveragePool(c)
+        s = Conv(m, fewer)
+        r = Relu(s)
+        e = Conv(r, more)
+        g = Sigmoid(e)
+        y = Mul(c, g)
+    }}
+    """)
+    random = np.random.default_rng(channels)
+    shapes = {
+        "weights": (channels, 1, 3, 3),
+        "fewer": (squeezed, channels, 1, 1),
+        "more": (channels, squeezed, 1, 1),
+    }
+    for name, shape in shapes.items():
+        array = random.standard_normal(shape).astype(np.float32)
+        model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+    return model
+
+
+@pytest.mark.parametrize(
+    ("channels", "squeezed", "width"), [(20, 5, 45), (7, 3, 32), (32, 16, 90)]
+)
+def test_vectors_of_channels_have_one_order(
+    channels: int, squeezed: int, width: int
+) -> None:
+    """The means of planes and what is computed of them lie alike in any layout."""
+    with mlir.context():
+        _, plan = planned(gated(channels, squeezed, width))
+        made = [layout for layout in plan.chosen.values() if layout != LAST]
+        assert made == [FIRST]
+
+
+@pytest.mark.parametrize("reader", ["Conv<group = 12, {}>(r, w)", "MaxPool<{}>(r)"])
+def test_planes_of_a_layer_have_no_border_in_memory(reader: str) -> None:
+    """What reads them asks where they end, and they are written as they are."""
+    words = "kernel_shape = [3, 3], pads = [1, 1, 1, 1]"
+    model = onnx.parser.parse_model(f"""
+    <ir_version: 10, opset_import: ["": 21]>
+    planes (float[1, 12, 33, 45] x) => (float[1, 12, 33, 45] y)
+    {{
+        c = Conv<group = 12, {words}>(x, w)
+        r = Relu(c)
+        y = {reader.format(words)}
+    }}
+    """)
+    random = np.random.default_rng(1)
+    w = random.integers(-4, 5, (12, 1, 3, 3)).astype(np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(w, "w"))
+    with mlir.context():
+        module = lower(optimize(onnx_ir.from_proto(model), OPERATORS.keys()))
+        assert len(partition(module, TARGET).calls) == 2
+    x = random.integers(-4, 5, (1, 12, 33, 45)).astype(np.float32)
+    (right,) = ReferenceEvaluator(model).run(None, {"x": x})
+    (got,) = nanoloom.compile(model, cache=shared_cache())({"x": x}).values()
     assert (got == right).all() and np.max(right) > 4
 
 
