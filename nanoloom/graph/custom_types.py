@@ -24,7 +24,15 @@ def broadcast(node: ir.Node) -> list[tuple[ir.DataType, tuple[int, ...]]]:
     return [(given[0].dtype, np.broadcast_shapes(*map(shape_of, given)))]
 
 
+def bit_cast(node: ir.Node) -> list[tuple[ir.DataType, tuple[int, ...]]]:
+    """Of the type that the node names, as wide as its input's."""
+    (given,) = node.inputs
+    assert given is not None
+    return [(ir.DataType(node.attributes["to"].as_int()), shape_of(given))]
+
+
 RULES: dict[tuple[str, str], Rule] = {("nanoloom", op): broadcast for op in SPECIAL}
+RULES["nanoloom", "BitCast"] = bit_cast
 
 
 def complete(node: ir.Node) -> None:

@@ -40,7 +40,7 @@ def with_views(
         if node in taken_nodes and not node.users:
             traced.graph.erase_node(node)
     traced.recompile()
-    run = compiled(traced)
+    run = compiled(traced) if computes(traced.graph) else traced.forward
 
     def both(*args: Any) -> list[Any]:
         made = list(run(*args))
@@ -49,6 +49,13 @@ def with_views(
         return made
 
     return both
+
+
+def computes(graph: fx.Graph) -> bool:
+    """Whether a result, or a change of an argument, is a call's."""
+    (output,) = (n for n in graph.nodes if n.op == "output")
+    made = [n for n in output.all_input_nodes if n.op != "placeholder"]
+    return bool(made or changed_inputs(graph))
 
 
 def source(node: fx.Node) -> fx.Node | None:

@@ -94,3 +94,35 @@ def test_results_of_an_autocast_region_keep_their_types() -> None:
     found, wanted = nanoloom.compile(Region().eval(), (x,))(x), Region()(x)
     for ours, theirs in zip(found, wanted, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=2.0**-6, atol=2.0**-6)
+
+
+def divided(a: torch.Tensor, b: torch.Tensor) -> list[torch.Tensor]:
+    both = torch.gcd(a, b)
+    often = [(both % 5).mode(dim, keepdim=True).values for dim in (0, 1)]
+    return [both, torch.lcm(a, b), *often]
+
+
+def test_divisors_of_integers_and_which_is_most_often(tmp_path: Path) -> None:
+    a, b = torch.arange(-12, 13)[:, None], torch.arange(-9, 10)
+    found = compiled(divided, tmp_path)(a, b)
+    for wanted, ours in zip(divided(a, b), found, strict=True):
+        assert wanted.dtype == ours.dtype and torch.equal(wanted, ours)
+
+
+def bits(x: torch.Tensor) -> list[torch.Tensor]:
+    whole = x.view(torch.int32)
+    return [whole, whole ^ 1, (whole & 0x7FFFFFFF).view(torch.float32), x.T]
+
+
+@pytest.mark.parametrize("few", [False, True])
+def test_bits_as_numbers_of_another_type(few: bool, tmp_path: Path) -> None:
+    """Results that are views of arguments, alone (few) and beside others."""
+    x = torch.randn(3, 4)
+
+    def function(x: torch.Tensor) -> list[torch.Tensor]:
+        return bits(x)[::3] if few else bits(x)
+
+    for wanted, ours in zip(
+        function(x), compiled(function, tmp_path)(x), strict=True
+    ):  # fmt: skip
+        assert wanted.dtype == ours.dtype and torch.equal(wanted, ours)

@@ -247,3 +247,23 @@ def test_axes_are_swapped_by_every_name(tmp_path: Path) -> None:
 def test_a_module_that_computes_nothing_is_refused() -> None:
     with pytest.raises(Unsupported, match="computes nothing"):
         nanoloom.compile(Nothing(), (torch.ones(3),))
+
+
+class Heads(nn.Module):
+    def forward(self, x: Any) -> Any:
+        few = x.repeat_interleave(2, 1)
+        return nn.functional.scaled_dot_product_attention(
+            x.repeat(1, 4, 1, 1), few, few, enable_gqa=True
+        )
+
+
+def test_heads_in_groups_of_an_open_number(tmp_path: Path) -> None:
+    """4 n heads of queries, 2 n of keys."""
+    shapes = ({1: torch.export.Dim("n")},)
+    example = (torch.randn(2, 3, 5, 8),)
+    program = nanoloom.compile(
+        Heads().eval(), example, dynamic_shapes=shapes, cache=tmp_path, threads=1
+    )
+    for n in (3, 1):
+        x = torch.randn(2, n, 5, 8)
+        assert torch.allclose(program(x), Heads()(x), rtol=0, atol=1e-5)

@@ -133,3 +133,20 @@ def test_places_where_a_condition_holds(tmp_path: Path) -> None:
     program = nanoloom.compile(module, (x,), cache=tmp_path, threads=1)
     for given in (x, -x, torch.zeros(3, 4), torch.ones(3, 4)):
         assert program(given) == module(given)
+
+
+class Selected(torch.nn.Module):
+    def forward(self, x: Any, y: Any) -> Any:
+        return (
+            torch.masked_select(x, y > 0),
+            y.permute(2, 0, 1),
+            torch.ops.aten.numpy_T(y),
+        )
+
+
+def test_selected_and_turned(tmp_path: Path) -> None:
+    """.T turns all axes, as numpy does: sizes that are equal hide other orders."""
+    x, y = torch.randn(4), torch.randn(2, 4, 4)
+    program = nanoloom.compile(Selected().eval(), (x, y), cache=tmp_path, threads=1)
+    pairs = zip(Selected()(x, y), program(x, y), strict=True)
+    assert all(torch.equal(*each) for each in pairs)

@@ -24,6 +24,7 @@ from torch.utils import _pytree as pytree
 from nanoloom.errors import Unsupported
 from nanoloom.frontend.torch import (
     bags,
+    divisors,
     encoder_layer,
     linear_systems,
     matrix_factors,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 RULES = (
     encoder_layer.RULES | ranked.RULES | prefixes.RULES | bags.RULES
     | matrix_factors.RULES | linear_systems.RULES | scattered.RULES
-    | strided.RULES
+    | strided.RULES | divisors.RULES
 )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import onnx_ir as ir
+import torch
 
 from nanoloom.frontend.torch.call import Call, fake_of
 from nanoloom.frontend.torch.writer import INT64
@@ -71,6 +72,17 @@ def by_mask(
     tail = call.sizes.all(call.fake("self").shape[rank:])
     rows = w.reshape(x, [-1, *tail])
     flat = w.reshape(w.cast(mask, T.BOOL), [-1])
+    return w("Compress", rows, flat, axis=0)
+
+
+def masked_select(call: Call) -> ir.Value:
+    """The elements where a mask is true, in the order that they are counted in."""
+    w, fakes = call.w, [call.fake(n) for n in ("self", "mask")]
+    shape = call.sizes.all(torch.broadcast_shapes(*(x.shape for x in fakes)))
+    rows, flat = (
+        w.reshape(w("Expand", x, w.ints(shape)), [-1])
+        for x in (call.value("self"), w.cast(call.value("mask"), T.BOOL))
+    )
     return w("Compress", rows, flat, axis=0)
 
 
@@ -254,7 +266,8 @@ def scatter_reduce(call: Call) -> ir.Value:
 
 OPERATORS = {
     "embedding": embedding, "index_select": index_select, "gather": gather,
-    "index": index, "_unsafe_index": index, "index_put": index_put,
+    "index": index, "_unsafe_index": index, "masked_select": masked_select,
+    "index_put": index_put,
     "_unsafe_index_put": index_put, "scatter": scatter("none"),
     "scatter_add": scatter("add"), "index_copy": index_copy,
     "index_add": index_add, "scatter_reduce": scatter_reduce,

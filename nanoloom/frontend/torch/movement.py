@@ -7,6 +7,7 @@ import torch
 from torch import fx
 
 from nanoloom.frontend.torch.call import Call, fake_of
+from nanoloom.frontend.torch.special import bits
 from nanoloom.frontend.torch.writer import INT64
 
 LARGEST = 2**63 - 1
@@ -15,7 +16,7 @@ LARGEST = 2**63 - 1
 def reshape(call: Call) -> ir.Value:
     """To the shape that torch says the result has: sizes instead of -1."""
     if call.has("dtype"):
-        raise call.refuse("reads numbers as another type's bits")
+        return bits(call)
     return call.w.reshape(call.value("self"), call.shape)
 
 
@@ -40,9 +41,14 @@ def transpose(call: Call) -> ir.Value:
 
 
 def last_two(call: Call) -> ir.Value:
-    """t, mT, adjoint, numpy_T of matrices."""
+    """t, mT, adjoint of matrices."""
     order = list(range(call.rank))
     return transposed(call, [*order[:-2], *order[-2:][::-1]])
+
+
+def all_turned(call: Call) -> ir.Value:
+    """x.T: all axes, as numpy turns them."""
+    return transposed(call, list(range(call.rank))[::-1])
 
 
 def unsqueeze(call: Call) -> ir.Value:
@@ -245,7 +251,7 @@ OPERATORS = {
          "reshape_as", "ravel"), reshape),
     "permute": permute, "transpose": transpose, "t": last_two,
     "swapaxes": transpose, "swapdims": transpose,
-    "numpy_T": last_two, "mT": last_two, "matrix_H": last_two, "mH": last_two,
+    "numpy_T": all_turned, "mT": last_two, "matrix_H": last_two, "mH": last_two,
     "unsqueeze": unsqueeze, "squeeze": squeeze, "expand": expand, "expand_as": expand,
     "broadcast_to": expand, "repeat": repeat, "tile": repeat, "cat": concat,
     "concat": concat, "stack": stack, "slice": slice_axis, "narrow": narrow,

@@ -172,17 +172,15 @@ def shared_heads(call: Call, x: ir.Value) -> ir.Value:
     """[batch, heads, length, depth], each head several times: once for each query."""
     w = call.w
     wanted, have = (call.fake(n).shape[-3] for n in ("query", "key"))
-    if not (isinstance(wanted, int) and isinstance(have, int)):
-        raise call.refuse("has a number of heads that is a size")
-    if wanted == have:
+    if isinstance(wanted, int) and wanted == have:
         return x
     shape = w.typed(INT64, "Shape", x)
-    heads, tail = w.constant([have, wanted // have]), w.constant([-2])
+    heads = w.ints([call.size(have), call.size(wanted // have)])
     front = w("Slice", shape, w.constant([0]), w.constant([-3]))
-    rest = w("Slice", shape, tail, w.constant([2**62]))
+    rest = w("Slice", shape, w.constant([-2]), w.constant([2**62]))
     apart = w("Unsqueeze", x, w.constant([-3]))
     wide = w("Expand", apart, w("Concat", front, heads, rest, axis=0))
-    joined = w("Concat", front, w.constant([wanted]), rest, axis=0)
+    joined = w("Concat", front, w.ints([call.size(wanted)]), rest, axis=0)
     return w("Reshape", wide, joined, allowzero=1)
 
 

@@ -61,6 +61,20 @@ def kth(
     return value, place
 
 
+def mode(
+    x: torch.Tensor, dim: int = -1, keepdim: bool = False
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The smallest of the numbers that occur most often, and where one is."""
+    if x.dim() == 0:
+        return x.clone(), torch.zeros_like(x, dtype=torch.int64)
+    values, places = torch.sort(x.movedim(dim, -1), dim=-1)
+    times = (values.unsqueeze(-1) == values.unsqueeze(-2)).sum(-1)
+    at = times.argmax(-1, keepdim=True)
+    found = [t.gather(-1, at).movedim(-1, dim) for t in (values, places)]
+    value, place = found if keepdim else [t.squeeze(dim) for t in found]
+    return value, place
+
+
 def searchsorted(
     rows: torch.Tensor, x: torch.Tensor, *, out_int32: bool = False,
     right: bool = False, side: str | None = None, sorter: torch.Tensor | None = None,
@@ -131,6 +145,7 @@ RULES: dict[Any, Any] = {
     aten.nanmedian.dim: median_of_known,
     aten.nanmedian.default: median_of_all_known,
     aten.kthvalue.default: kth,
+    aten.mode.default: mode,
     aten.searchsorted.Tensor: searchsorted,
     aten.searchsorted.Scalar: searchsorted_number,
     aten.bucketize.Tensor: bucketized,

@@ -9,6 +9,7 @@ import onnx_ir as ir
 from nanoloom.frontend.torch.call import Call
 from nanoloom.frontend.torch.elementwise import sides
 
+T = ir.DataType
 OWN = "nanoloom"  # the domain
 NAMES = {
     "erfc": "Erfc", "special_erfcx": "Erfcx", "erfinv": "ErfInv",
@@ -31,6 +32,17 @@ def polygamma(call: Call) -> ir.Value:
 
 def atan2(call: Call) -> ir.Value:
     return call.w("Atan2", *sides(call), domain=OWN)
+
+
+def bits(call: Call) -> ir.Value:
+    """x.view(dtype), of a type that is as wide."""
+    x = call.value("self")
+    assert x.dtype is not None
+    if call.dtype == x.dtype:
+        return x
+    if call.dtype.itemsize != x.dtype.itemsize or T.BOOL in (call.dtype, x.dtype):
+        raise call.refuse("sees bits as numbers of another width")
+    return call.w.typed(call.dtype, "BitCast", x, to=int(call.dtype), domain=OWN)
 
 
 OPERATORS = {

@@ -8,6 +8,7 @@ from typing import Any
 
 import mpmath as mp
 import numpy as np
+import onnx
 import pytest
 
 from nanoloom.graph.custom_types import SPECIAL as KNOWN
@@ -126,7 +127,7 @@ def errors(found: Array, x: Array, exact: Exact, least: float) -> Array:
 
 
 def test_every_function_has_a_type_and_a_case() -> None:
-    assert set(KNOWN) == set(OPERATORS) == {*SPECIAL, *OF_DIALECT}
+    assert {*KNOWN, "BitCast"} == set(OPERATORS) == {*SPECIAL, *OF_DIALECT, "BitCast"}
     assert set(SPECIAL) == {*CASES, "Polygamma"} == {*ENDS, "Polygamma"}
 
 
@@ -173,3 +174,9 @@ def test_functions_of_the_dialect(name: str) -> None:
     (found,) = run_node(name, [x, *y], domain="nanoloom")
     wanted = np.vectorize(getattr(math, OF_DIALECT[name]))(x, *y)
     np.testing.assert_allclose(found, wanted, rtol=1e-14)
+
+
+def test_bits_as_another_type() -> None:
+    x = np.array([1.5, -0.0, np.nan, np.inf], np.float32)
+    (found,) = run_node("BitCast", [x], domain="nanoloom", to=onnx.TensorProto.INT32)
+    np.testing.assert_array_equal(found, x.view(np.int32))
