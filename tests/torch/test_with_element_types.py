@@ -126,3 +126,17 @@ def test_bits_as_numbers_of_another_type(few: bool, tmp_path: Path) -> None:
         function(x), compiled(function, tmp_path)(x), strict=True
     ):  # fmt: skip
         assert wanted.dtype == ours.dtype and torch.equal(wanted, ours)
+
+
+def parts(a: torch.Tensor, b: torch.Tensor) -> list[torch.Tensor]:
+    return [*torch.frexp(a), torch.nextafter(a, b), torch.pdist(b)]
+
+
+def test_parts_and_neighbours_of_floats(tmp_path: Path) -> None:
+    """Denormals, zeros of both signs, infinities and NaN."""
+    x = torch.tensor([0.0, -0.0, 1.0, -3.5, 1e-40, -1e-45, 1e30, 2.0**-126])
+    x = torch.cat([x, torch.tensor([float("inf"), -float("inf"), float("nan")])])
+    a, b = (t.contiguous() for t in torch.broadcast_tensors(x[:, None], x))
+    for wanted, ours in zip(parts(a, b), compiled(parts, tmp_path)(a, b), strict=True):
+        same = (wanted == ours) | (wanted.isnan() & ours.isnan())
+        assert wanted.dtype == ours.dtype and same.all()

@@ -144,7 +144,7 @@ class Selected(torch.nn.Module):
         )
 
 
-def test_selected_and_turned(tmp_path: Path) -> None:
+def test_selected_turned_and_put(tmp_path: Path) -> None:
     """.T turns all axes, as numpy does: sizes that are equal hide other orders."""
     x, y = torch.randn(4), torch.randn(2, 4, 4)
     program = nanoloom.compile(Selected().eval(), (x, y), cache=tmp_path, threads=1)

@@ -26,6 +26,7 @@ from nanoloom.frontend.torch import (
     bags,
     divisors,
     encoder_layer,
+    float_bits,
     linear_systems,
     matrix_factors,
     prefixes,
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 RULES = (
     encoder_layer.RULES | ranked.RULES | prefixes.RULES | bags.RULES
     | matrix_factors.RULES | linear_systems.RULES | scattered.RULES
-    | strided.RULES | divisors.RULES
+    | strided.RULES | divisors.RULES | float_bits.RULES
 )  # fmt: skip
 
 

@@ -128,6 +128,14 @@ def distances(
     return apart.pow(p).sum(-1).pow(1 / p)
 
 
+def distances_of_pairs(x: torch.Tensor, p: float = 2) -> torch.Tensor:
+    """Between each row and those behind it."""
+    if not isinstance(x.shape[0], int):
+        raise Unsupported("has an open number of rows")
+    first, second = torch.triu_indices(x.shape[0], x.shape[0], 1)
+    return distances(x[first].unsqueeze(1), x[second].unsqueeze(1), p, None).flatten()
+
+
 def length(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """sqrt(x * x + y * y), where neither square is a number that there is not."""
     x, y = x.abs(), y.abs()
@@ -152,4 +160,5 @@ RULES: dict[Any, Any] = {
     aten.repeat_interleave.Tensor: repeated,
     aten.hypot.default: length,
     aten._cdist_forward.default: distances,
+    aten._pdist_forward.default: distances_of_pairs,
 }

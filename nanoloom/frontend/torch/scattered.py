@@ -52,6 +52,14 @@ def index_reduce(
     return scatter_reduce(x, dim, at, source, reduce, include_self=include_self)
 
 
+def put(
+    x: torch.Tensor, index: torch.Tensor, source: torch.Tensor, accumulate: bool = False
+) -> torch.Tensor:
+    """At places that are counted over all of x."""
+    flat, at = x.reshape(-1), index.reshape(-1)
+    return flat.index_put((at,), source.reshape(-1), accumulate).reshape(x.shape)
+
+
 def diagonal_scatter(
     x: torch.Tensor, src: torch.Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> torch.Tensor:
@@ -64,5 +72,6 @@ def diagonal_scatter(
 RULES: dict[Any, Any] = {
     aten.scatter_reduce.two: scatter_reduce,
     aten.index_reduce.default: index_reduce,
+    aten.put.default: put,
     aten.diagonal_scatter.default: diagonal_scatter,
 }

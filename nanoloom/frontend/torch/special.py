@@ -16,6 +16,7 @@ NAMES = {
     "special_ndtr": "Ndtr", "special_ndtri": "Ndtri",
     "special_log_ndtr": "LogNdtr", "lgamma": "Lgamma",
     "digamma": "Digamma", "i0": "I0", "special_i0e": "I0e", "special_i1": "I1",
+    "special_modified_bessel_i0": "I0", "special_modified_bessel_i1": "I1",
     "special_i1e": "I1e", "log1p": "Log1p", "expm1": "Expm1", "exp2": "Exp2",
     "log2": "Log2", "log10": "Log10",
 }  # fmt: skip
