@@ -70,16 +70,20 @@ def own_pipes() -> tuple[IO[bytes], IO[bytes]]:
 def load() -> None:
     """Import the compiler before the first job is there.
 
-    What does not import is told to whoever sends a job, which imports it again.
+    Nobody looks for garbage meanwhile, nor among the modules behind it: all of them
+    stay.  What does not import is told to whoever sends a job, which imports it again.
     """
+    gc.disable()
     try:
         from nanoloom.workers import compile_kernel
 
         compile_kernel.warm_up()
-        gc.freeze()  # modules are no garbage: nobody looks for any among them
-        gc.set_threshold(COLLECTED)
+        gc.freeze()
     except Exception:  # noqa: BLE001 - no job yet to fail
         return
+    finally:
+        gc.set_threshold(COLLECTED)
+        gc.enable()
 
 
 def answered(frame: bytes) -> Answer:
