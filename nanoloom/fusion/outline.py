@@ -21,7 +21,14 @@ from nanoloom.fusion.group_values import (
 )
 from nanoloom.fusion.insert_in_place import Insertion, home, part_of
 from nanoloom.fusion.multiple_results import passing
-from nanoloom.ir.linalg_query import Op, base, extents, is_contraction, is_generic
+from nanoloom.ir.linalg_query import (
+    Op,
+    base,
+    extents,
+    is_contraction,
+    is_generic,
+    iterators,
+)
 from nanoloom.ir.mlir import func, ir, made_by
 from nanoloom.linalg.builder.pointwise import itself, pointwise
 
@@ -209,7 +216,7 @@ def describe(group: Group) -> str:
     roots = [op for op in group.ops if is_generic(op)]
     if not roots:
         return "opaque"
-    root = max(roots, key=lambda op: len(extents(op)))
+    root = max(roots, key=lambda op: len(iterators(op)))
     element = ir.ShapedType(root.operation.operands[0].type).element_type
     return f"{root_of(group)}_{element}_{'x'.join(map(str, extents(root)))}"
 

@@ -275,9 +275,9 @@ def sums_over_taps(op: Op, number: int) -> bool:
 def kind(op: Op) -> Kind:
     if not is_generic(op):
         return Kind.OPAQUE
-    if is_contraction(op):
-        return Kind.CONTRACTION
-    return Kind.REDUCTION if "reduction" in iterators(op) else Kind.ELEMENTWISE
+    if "reduction" not in iterators(op):
+        return Kind.ELEMENTWISE
+    return Kind.CONTRACTION if is_contraction(op) else Kind.REDUCTION
 
 
 def extents(op: Op) -> list[int]:
