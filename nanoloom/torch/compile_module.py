@@ -78,10 +78,20 @@ def export(module: Any, args: Any, kwargs: Any, shapes: Any) -> ExportedProgram:
         with torch.no_grad():
             return torch.export.export(module, args, kwargs, dynamic_shapes=shapes)
     except Exception as error:
-        lines = [x.strip() for x in str(error).splitlines() if x.strip()]
-        told = lines[0] if lines else type(error).__name__
+        told, hint = told_of(error)
         raise Unsupported(
             f"torch.export does not take it: {told}",
             where=f"module {type(module).__name__}",
-            hint='torch.compile(module, backend="nanoloom") takes parts of it',
+            hint=hint,
         ) from error
+
+
+def told_of(error: Exception) -> tuple[str, str]:
+    """What torch.export says, and the first of its list of reasons; a hint."""
+    lines = [x.strip() for x in str(error).splitlines() if x.strip()]
+    told = lines[0] if lines else type(error).__name__
+    if "Constraints violated" not in told:
+        return told, 'torch.compile(module, backend="nanoloom") takes parts of it'
+    reasons = [x.removeprefix("- ") for x in lines if x.startswith("- ")]
+    told = ": ".join([told.partition("!")[0], *reasons[:1]]).rstrip(".")
+    return told, "give its Dim other bounds, as min=4, or take Dim.AUTO"

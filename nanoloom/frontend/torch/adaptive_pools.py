@@ -11,10 +11,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import onnx_ir as ir
+import torch
 
 from nanoloom.frontend.torch.call import Call
 
 T = ir.DataType
+Size = int | torch.SymInt
 
 
 def windows(size: int, count: int) -> list[range]:
@@ -22,29 +24,59 @@ def windows(size: int, count: int) -> list[range]:
 
 
 def reduced(
-    call: Call, x: ir.Value, op: str, sizes: Sequence[int], wanted: Sequence[int]
+    call: Call, x: ir.Value, op: str, sizes: Sequence[Size], wanted: Sequence[Size]
 ) -> ir.Value:
     """op: AveragePool or MaxPool, of the last axes of x."""
-    w = call.w
     for axis, (size, count) in enumerate(zip(sizes, wanted, strict=True), -len(sizes)):
-        if size == count:
+        known = isinstance(size, int) and isinstance(count, int)
+        if known and size == count:
             continue
-        own = windows(size, count)
-        widest = max(map(len, own))
-        # The last element of a short window again, which no largest element minds.
-        at = [[r[min(i, len(r) - 1)] for i in range(widest)] for r in own]
-        behind = -1 - axis
-        taken = w("Gather", x, w.constant(np.array(at)), axis=axis)
-        along = w.constant([axis])  # the elements of a window are one more axis
-        if op == "MaxPool":
-            x = w("ReduceMax", taken, along, keepdims=0)
-            continue
-        inside = [[i < len(r) for i in range(widest)] for r in own]
-        shape = (count, widest, *[1] * behind)
-        here = w.constant(np.array(inside).reshape(shape), T.BOOL)
-        zero = w.constant(0, call.dtype)
-        taken = w.typed(call.dtype, "Where", here, taken, zero)
-        lengths = np.array([len(r) for r in own]).reshape(count, *[1] * behind)
-        total = w("ReduceSum", taken, along, keepdims=0)
-        x = w("Div", total, w.constant(lengths, call.dtype))
+        along = of_known_sizes if known else of_open_sizes
+        x = along(call, x, op, axis, size, count)
     return x
+
+
+def of_known_sizes(
+    call: Call, x: ir.Value, op: str, axis: int, size: Size, count: Size
+) -> ir.Value:
+    """Each window's elements are gathered."""
+    own, w = windows(int(size), int(count)), call.w
+    widest = max(map(len, own))
+    # The last element of a short window again, which no largest element minds.
+    at = [[r[min(i, len(r) - 1)] for i in range(widest)] for r in own]
+    behind = -1 - axis
+    taken = w("Gather", x, w.constant(np.array(at)), axis=axis)
+    along = w.constant([axis])  # the elements of a window are one more axis
+    if op == "MaxPool":
+        return w("ReduceMax", taken, along, keepdims=0)
+    inside = [[i < len(r) for i in range(widest)] for r in own]
+    shape = (len(own), widest, *[1] * behind)
+    here = w.constant(np.array(inside).reshape(shape), T.BOOL)
+    zero = w.constant(0, call.dtype)
+    taken = w.typed(call.dtype, "Where", here, taken, zero)
+    lengths = np.array([len(r) for r in own]).reshape(-1, *[1] * behind)
+    total = w("ReduceSum", taken, along, keepdims=0)
+    return w("Div", total, w.constant(lengths, call.dtype))
+
+
+def of_open_sizes(
+    call: Call, x: ir.Value, op: str, axis: int, size: Size, count: Size
+) -> ir.Value:
+    """Each window reads all of its row, and counts what is its own."""
+    w, behind = call.w, [1] * (-1 - axis)
+    n, m = (call.sizes.operand(call.sizes.of(x)) for x in (size, count))
+    zero, one = w.constant(0), w.constant(1)
+    shape = [-1, 1, *behind]
+    place = w.reshape(w("Range", zero, m, one), shape)
+    first = w("Div", w("Mul", place, n), m)
+    ends = w("Div", w("Sub", w("Add", w("Mul", w("Add", place, one), n), m), one), m)
+    each = w.reshape(w("Range", zero, n, one), [1, -1, *behind])
+    here = w("And", w("LessOrEqual", first, each), w("Less", each, ends))
+    rows, along = w("Unsqueeze", x, w.constant([axis - 1])), w.constant([axis])
+    fill = w.constant(-np.inf if op == "MaxPool" else 0, call.dtype)
+    taken = w.typed(call.dtype, "Where", here, rows, fill)
+    if op == "MaxPool":
+        return w("ReduceMax", taken, along, keepdims=0)
+    total = w("ReduceSum", taken, along, keepdims=0)
+    lengths = w.reshape(w("Sub", ends, first), [-1, *behind])
+    return w("Div", total, w.cast(lengths, call.dtype))

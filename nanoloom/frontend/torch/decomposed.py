@@ -8,11 +8,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import torch
+from sympy import Eq, Ne
 from torch import fx
 from torch._decomp import (
     core_aten_decompositions,
     decomposition_table,
 )
+from torch._guards import TracingContext
 from torch._subclasses.fake_tensor import FakeTensor
 from torch._subclasses.functional_tensor import (
     FunctionalTensorMode,
@@ -20,6 +22,7 @@ from torch._subclasses.functional_tensor import (
 )
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
+from torch.utils._sympy.functions import Mod, PythonMod
 
 from nanoloom.errors import Unsupported
 from nanoloom.frontend.torch import (
@@ -46,6 +49,9 @@ RULES = (
     | matrix_factors.RULES | linear_systems.RULES | scattered.RULES
     | strided.RULES | divisors.RULES | float_bits.RULES
 )  # fmt: skip
+
+
+PARTS = (Mod, PythonMod)
 
 
 @cache
@@ -107,12 +113,15 @@ def traced_rule(run: Any, examples: list[Any], target: Any) -> fx.GraphModule | 
     """None where the rule is the operator again, needs numbers, or draws some."""
     mode = next((x.fake_mode for x in examples if isinstance(x, FakeTensor)), None)
     whole = target in RULES  # in operators that keep their meaning
+    guards = mode.shape_env.guards if mode and mode.shape_env else []
+    known = len(guards)
     try:
         with mode or nullcontext(), torch.no_grad():
             made = make_fx(run, pre_dispatch=whole)(*examples)
             if any(map(is_mutation, made.graph.nodes)):  # of what it has made itself
                 functional = dispatch_functionalize(run, FunctionalTensorMode())
                 made = make_fx(functional)(*examples)
+        require_any_size([guard.expr for guard in guards[known:]], target)
     except Unsupported:  # a rule of ours says why
         raise
     except Exception:  # noqa: BLE001 - whatever a rule of torch raises
@@ -120,6 +129,20 @@ def traced_rule(run: Any, examples: list[Any], target: Any) -> fx.GraphModule | 
     calls = [n.target for n in made.graph.nodes if n.op == "call_function"]
     again = target in calls and not whole  # of another kind, where the rule is ours
     return None if again or any(map(is_random, calls)) else made
+
+
+def require_any_size(guards: list[Any], target: Any) -> None:
+    """Raise Unsupported where a rule has looked at open sizes, and is for some of them.
+
+    guards: what it has found of them.  Dynamo compiles again where one does not hold.
+    """
+    if TracingContext.try_get() is not None:
+        return
+    for guard in guards:
+        is_one = isinstance(guard, Eq) or (isinstance(guard, Ne) and guard.has(*PARTS))
+        if is_one:
+            reason = f"torch makes other operators of {target} only where {guard}"
+            raise Unsupported(reason, where="module", hint="give it fixed sizes")
 
 
 def is_random(target: Any) -> bool:

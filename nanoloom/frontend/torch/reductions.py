@@ -194,6 +194,7 @@ OPERATORS = {
     "logsumexp": reduce("ReduceLogSumExp"), "max": extreme("ReduceMax", "ArgMax"),
     "min": extreme("ReduceMin", "ArgMin"), "argmax": place("ArgMax"),
     "argmin": place("ArgMin"), "any": truths("ReduceMax"), "all": truths("ReduceMin"),
+    "_is_any_true": truths("ReduceMax"), "_is_all_true": truths("ReduceMin"),
     "var": variance, "std": deviation,
     "var_mean": variance_and_mean, "norm": norm, "linalg_vector_norm": norm,
     "softmax": softmax("Softmax"), "_softmax": softmax("Softmax"),

@@ -139,20 +139,19 @@ def adaptive(op: str, spatial: int) -> Callable[[Call], ir.Value]:
     """To one element, by windows side by side, or by windows of two sizes."""
 
     def made(call: Call) -> ir.Value:
-        given = call["output_size"]
         sizes = call.fake("self").shape[-spatial:]
-        each = list(given) if isinstance(given, list | tuple) else [given] * spatial
-        each = each * spatial if len(each) == 1 else each
+        out = call.out[0] if isinstance(call.out, tuple | list) else call.out
+        each = list(out.shape[-spatial:])
         x, added = batched(call, spatial)
         if each == [1] * spatial and op == "AveragePool":
             found = call.w("GlobalAveragePool", x)
         elif not all(isinstance(n, int) for n in (*sizes, *each)):
-            raise call.refuse("pools an open size to a number of elements")
+            found = reduced(call, x, op, sizes, each)
         elif all(n % m == 0 for n, m in zip(sizes, each, strict=True)):
             kernel = [int(n) // m for n, m in zip(sizes, each, strict=True)]
             found = call.w(op, x, kernel_shape=kernel, strides=kernel)
         else:
-            found = reduced(call, x, op, [int(n) for n in sizes], each)
+            found = reduced(call, x, op, sizes, each)
         return call.w("Squeeze", found, call.w.constant([0])) if added else found
 
     return made

@@ -1,0 +1,93 @@
+"""Pools to a number of elements along axes of open sizes, and rules for some sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch  # pyright: ignore[reportMissingImports] - an extra
+import torch.nn.functional as F  # pyright: ignore[reportMissingImports]
+
+import nanoloom
+from nanoloom.errors import Unsupported
+
+
+class Does(torch.nn.Module):
+    def __init__(self, what: Callable[[torch.Tensor], Any]) -> None:
+        super().__init__()
+        self.what = what
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.what(x)
+
+
+def to_counts(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return (
+        F.adaptive_avg_pool2d(x, (3, 5)), F.adaptive_max_pool2d(x, (3, 5)),
+        F.adaptive_avg_pool2d(x, (None, 2)), F.adaptive_avg_pool1d(x[0], 4),
+    )  # fmt: skip
+
+
+def by_parts(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    half, third = x.shape[2] // 2, 1 + x.shape[3] // 3
+    return (
+        F.interpolate(x, scale_factor=0.5, mode="area"),
+        F.adaptive_avg_pool2d(x, (third, half)),
+    )
+
+
+@pytest.mark.parametrize("what", [to_counts, by_parts])
+def test_windows_of_open_sizes(what: Callable[..., Any], tmp_path: Path) -> None:
+    """Also of sizes that the numbers of elements divide; to counts, in one program."""
+    torch.manual_seed(1)
+    shapes = ({2: torch.export.Dim("h", min=4), 3: torch.export.Dim("w", min=4)},)
+    said = {"dynamic_shapes": shapes, "cache": tmp_path, "threads": 1}
+    module, example = Does(what), torch.randn(1, 2, 6, 10)
+    program = nanoloom.compile(module, (example,), **said)
+    for height, width in ((9, 14), (6, 10), (4, 5), (31, 20)):
+        x = torch.randn(1, 2, height, width)
+        x[0, 0, 2, 3], x[0, 1, 0, 0] = torch.nan, torch.inf
+        for wanted, made in zip(what(x), program(x), strict=True):
+            assert wanted.shape == made.shape
+            assert torch.allclose(wanted, made, atol=1e-6, equal_nan=True)
+    assert what is by_parts or not program.program.open.reason
+
+
+def test_a_rule_for_some_sizes_is_refused(tmp_path: Path) -> None:
+    """torch decides by the sizes at hand what it makes of `stft`."""
+
+    def spectrum(x: torch.Tensor) -> torch.Tensor:
+        signal, window = x[0].flatten(1), torch.ones(8)
+        return torch.view_as_real(
+            torch.stft(signal, 8, 4, window=window, return_complex=True)
+        )
+
+    auto = torch.export.Dim.AUTO
+    said: Any = {"dynamic_shapes": ({2: auto, 3: auto},), "cache": tmp_path}
+    with pytest.raises(Unsupported, match=r"aten.stft.default only where Eq\("):
+        nanoloom.compile(Does(spectrum), (torch.randn(1, 3, 8, 12),), **said)
+
+
+def test_bounds_that_torch_does_not_take_are_told() -> None:
+    shapes = ({2: torch.export.Dim("h", min=2)},)
+    with pytest.raises(Unsupported) as refusal:
+        nanoloom.compile(
+            Does(lambda x: F.interpolate(x, scale_factor=0.5)),
+            (torch.randn(1, 2, 7, 8),),
+            dynamic_shapes=shapes,
+        )
+    said = str(refusal.value)
+    assert "Constraints violated (h): Not all values of h" in said
+    assert said.endswith("give its Dim other bounds, as min=4, or take Dim.AUTO")
+
+
+def test_whether_all_or_any_are_true(tmp_path: Path) -> None:
+    def truths(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        is_all, is_any = torch.ops.aten._is_all_true, torch.ops.aten._is_any_true
+        return is_all(x > 0), is_any(x > 0), is_all(x > -2), is_any(x > 2)
+
+    x = torch.tensor([-1.0, 1.0])
+    program = nanoloom.compile(Does(truths), (x,), cache=tmp_path, threads=1)
+    assert [bool(y) for y in program(x)] == [False, True, True, False]
