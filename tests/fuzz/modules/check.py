@@ -89,6 +89,8 @@ def results(d: Draw) -> str:
         chosen.append(d.pick(d.pool))
     if d.chance(0.08):
         chosen.append(f"{d.args[0]}.numel()")
+    if d.chance(0.1):
+        return f"dict({', '.join(f'r{i}={n}' for i, n in enumerate(chosen))})"
     return f"({', '.join(chosen)},)" if len(chosen) > 1 or d.flag() else chosen[0]
 
 

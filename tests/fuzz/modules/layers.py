@@ -199,7 +199,11 @@ def recurrence(d: Draw) -> str:
         said += f", proj_size={d.number(1, hidden - 1)}"
     if kind == "RNN":
         said += f", nonlinearity='{d.pick(['tanh', 'relu'])}'"
-    return f"{d.held(f'nn.{kind}({said})')}({x})"
+    m = d.held(f"nn.{kind}({said})")
+    if kind == "LSTM" or d.flag():
+        return f"{m}({x})"
+    ran = f"{m}({x})[1]"  # the state behind one run is that in front of the next
+    return f"{m}({x}, {ran} * 0.5)"
 
 
 def cell(d: Draw) -> str:

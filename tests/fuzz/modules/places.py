@@ -135,6 +135,7 @@ def by_mask(d: Draw) -> str:
         [
             "{x}[{m}].sum()",
             "torch.masked_select({x}, {m}).sum()",
+            "{x}.put(torch.tensor([0, -1]), {x}.flatten()[:2])",
             "{x}.masked_scatter({m}, {x}.flip(0))",
             "torch.nonzero({m}).sum(0)",
             "torch.where({m})[0].sum()",
