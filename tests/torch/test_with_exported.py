@@ -267,3 +267,19 @@ def test_heads_in_groups_of_an_open_number(tmp_path: Path) -> None:
     for n in (3, 1):
         x = torch.randn(2, n, 5, 8)
         assert torch.allclose(program(x), Heads()(x), rtol=0, atol=1e-5)
+
+
+class Scales(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x * x.shape[0] ** -0.5, x / (x.shape[0] + 1) ** 0.5
+
+
+def test_roots_of_sizes(tmp_path: Path) -> None:
+    shapes = ({0: torch.export.Dim("n", min=1)},)
+    example = (torch.randn(3, 2),)
+    program = nanoloom.compile(
+        Scales().eval(), example, dynamic_shapes=shapes, cache=tmp_path, threads=1
+    )
+    x = torch.randn(7, 2)
+    for ours, wanted in zip(program(x), Scales()(x), strict=True):
+        assert torch.allclose(ours, wanted, rtol=1e-6, atol=0)

@@ -203,5 +203,8 @@ CHAINS = (
 DIVISIONS = (F.FloorDiv, F.CleanDiv)
 REMAINDERS = (F.Mod, F.PythonMod)
 DOUBLE = ir.DataType.DOUBLE
-REAL = ((S.Add, "Add"), (S.Mul, "Mul"), ((F.FloatTrueDiv, F.IntTrueDiv), "Div"))
+REAL = (
+    (S.Add, "Add"), (S.Mul, "Mul"), ((F.FloatTrueDiv, F.IntTrueDiv), "Div"),
+    ((F.FloatPow, S.Pow), "Pow"),
+)  # fmt: skip
 ROUNDED = {F.FloorToInt: "Floor", F.CeilToInt: "Ceil", F.TruncToInt: "Floor"}
