@@ -84,7 +84,10 @@ def test_bounds_that_torch_does_not_take_are_told() -> None:
 
 
 def test_whether_all_or_any_are_true(tmp_path: Path) -> None:
+    """Also in what a module asserts, which an export turns into a number."""
+
     def truths(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        torch._check((x > -9).all().item())
         is_all, is_any = torch.ops.aten._is_all_true, torch.ops.aten._is_any_true
         return is_all(x > 0), is_any(x > 0), is_all(x > -2), is_any(x > 2)
 

@@ -144,6 +144,10 @@ class GraphImporter:
         elif target in ARITHMETIC and not isinstance(out, torch.SymFloat):
             given = [self._operand(x) for x in call.node.args]
             value = self.writer(ARITHMETIC[target], *given)
+        elif target is torch.sym_ite:
+            decides, *either = call.node.args
+            ways = map(self._operand, either)
+            value = self.writer("Where", self.values[decides], *ways)
         elif target in (operator.floordiv, math.floor, operator.truediv):
             raise call.refuse("divides a size that data decides")
         else:
