@@ -124,7 +124,7 @@ def cycles(
     channels last, and whole (choose.py).
     """
     shape = shape_of(made.op.operation.results[0])
-    features, pixels = shape[-1], prod(shape[:-1])
+    features = shape[-1]
     if in_planes and read == written == FIRST:
         return multiply_adds(made, shape[-2], target)
     if made.is_depthwise and FIRST in (read, written):
@@ -133,7 +133,7 @@ def cycles(
         return float("inf")
     columns, factor, packed = features, 1.0, 0.0
     if written == FIRST:
-        columns, factor = pixels, APART
+        columns, factor = made.pixels_in_vectors, APART
         # At each call, along rows of pixels.
         packed = transposed(made.image, target) / 2
     elif read == FIRST and not made.is_window:

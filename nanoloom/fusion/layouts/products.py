@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import takewhile
 from math import prod
 
 from nanoloom.fusion.layouts.links import Dim, axis, shape_of
@@ -83,6 +84,16 @@ class Product:
         *_, row, _ = stage.reads[self.operand].indices
         pairs = zip(extents(self.op), stage.axes, strict=True)
         return prod(n for n, a in pairs if a.is_reduction and a.name not in row.axes)
+
+    @property
+    def pixels_in_vectors(self) -> int:
+        """How many pixels of the result lie in a row, where its channels are first: of
+        the image, or those that weights make of one (transposed convolutions)."""
+        image, result = (map_dims(maps(self.op)[n]) for n in (self.operand, -1))
+        pixels = result[-2::-1]
+        of_image = pixels[:1] != [] and pixels[0] in image
+        along = takewhile(lambda d: (d in image) == of_image, pixels)
+        return prod(extents(self.op)[d] for d in along if d is not None)
 
     @property
     def macs(self) -> int:

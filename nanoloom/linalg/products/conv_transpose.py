@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -31,6 +32,8 @@ from nanoloom.linalg.builder.window import (
 from nanoloom.linalg.products.convolution import add_bias
 from nanoloom.weights.chunked_conversion import Stored
 from nanoloom.weights.weight import Derivation, Shape
+
+FEW = 16  # features: fewer fill no vector of f32
 
 
 def conv_transpose(b: Builder, node: Node) -> Tensor:
@@ -159,15 +162,20 @@ def contract(
     """[n, s..., c], [c, f / groups, (j, r)...] to [n, (q * r)..., f].
 
     Loops: n, (q, r)..., group, f; j..., c.  x is padded so that place q + j is there.
+    Few features are one loop with as many of the last phases as a vector holds.
     """
     wide, rank = computed_as(x.dtype), len(counts)
     n, *size, channels = x.shape
-    made, steps = w.shape[1], w.shape[3::2]
+    made, phases = w.shape[1], w.shape[3::2]
+    joined = phases_in_vector(made, phases) if groups == 1 else 0
+    if joined:
+        w = with_features(b, w, joined)
+    steps, features = w.shape[3::2], w.shape[1]
     group = [groups] if groups > 1 else []
     x = b.reshape(x, (n, *size, *group, channels // groups))
     w = b.reshape(w, (*group, channels // groups, *w.shape[1:]))
     pairs = [d for pair in zip(counts, steps, strict=True) for d in pair]
-    out = b.full((n, *pairs, *group, made), 0, wide)
+    out = b.full((n, *pairs, *group, features), 0, wide)
     free = out.rank
     at = [ir.AffineDimExpr.get(d) for d in range(free + rank + 1)]
     between, feature, channel = at[1 + 2 * rank : free - 1], at[free - 1], at[-1]
@@ -188,8 +196,42 @@ def contract(
         [PARALLEL] * free + [REDUCTION] * (rank + 1),
         body,
     )[0]
-    shape = [q * r for q, r in zip(counts, steps, strict=True)]
+    if joined > 1:
+        result = behind_pixels(b, result, phases[-joined:], made)
+    shape = [q * r for q, r in zip(counts, phases, strict=True)]
     return b.reshape(result, (n, *shape, groups * made))
+
+
+def phases_in_vector(features: int, phases: Sequence[int]) -> int:
+    """How many of the last phases are beside few features, which alone fill none."""
+    joined, count = 0, features
+    while joined < len(phases) and count * phases[-1 - joined] <= FEW:
+        joined, count = joined + 1, count * phases[-1 - joined]
+    return max(joined, int(features < FEW))
+
+
+def with_features(b: Builder, w: Tensor, joined: int) -> Tensor:
+    """[c, f, (j, r)...] with the last phases beside the features, which lie behind:
+    [c, (r... f), (j, r or 1)...]."""
+    taken = range(w.rank - 2 * joined + 1, w.rank, 2)
+    others = [d for d in range(2, w.rank) if d not in taken]
+    turned = b.transpose(w, [0, *taken, 1, *others])
+    features = prod(w.shape[d] for d in (*taken, 1))
+    steps = [1 if d in taken else w.shape[d] for d in range(2, w.rank)]
+    return b.reshape(turned, (w.shape[0], features, *steps))
+
+
+def behind_pixels(
+    b: Builder, made: Tensor, phases: Sequence[int], features: int
+) -> Tensor:
+    """[..., (q, 1)..., (r... f)] with each phase behind its pixels: (q, r)..., f."""
+    *outer, _ = made.shape
+    joined = len(phases)
+    first = len(outer) - 2 * joined
+    pixels = outer[first::2]
+    split = b.reshape(made, (*outer[:first], *pixels, *phases, features))
+    pairs = [d for i in range(joined) for d in (first + i, first + joined + i)]
+    return b.transpose(split, [*range(first), *pairs, split.rank - 1])
 
 
 OPERATORS = {"ConvTranspose": conv_transpose}
