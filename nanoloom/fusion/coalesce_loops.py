@@ -10,7 +10,7 @@ other axes they are one in the source as well.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
@@ -41,11 +41,12 @@ NOTHING: frozenset[Pair] = frozenset()
 
 
 def coalesce_loops(
-    module: ir.Module, *, every: bool = False, tiles: bool = False
+    module: ir.Module, *, every: bool = False, known_sizes: bool = False
 ) -> None:
     """Make axes one in a kernel around a product, in place.
 
-    every: in any kernel.  tiles: in those that turn tiles, too.
+    every: in any kernel.  known_sizes: also in those that compute elements one by one,
+    and that turn tiles.
     """
     function = module.body.operations[0]
     block = function.operation.regions[0].blocks[0]
@@ -54,8 +55,10 @@ def coalesce_loops(
     others = [op.operation for op in ops if not is_generic(op)]
     if not {op.name for op in others} <= OTHERS:
         return
-    short = tiles and len(generics) == 1 and transposes_tiles(generics[0])
-    if not every and not short and not any(is_contraction(op) for op in generics):
+    apart = known_sizes and (
+        transposes_tiles(generics) or all(map(is_in_order, generics))
+    )
+    if not every and not apart and not any(is_contraction(op) for op in generics):
         return
     if any(NAME in op.operation.attributes for op in generics):
         return  # somebody has named the loops
@@ -79,14 +82,23 @@ def coalesce_loops(
             shorten(op, [place for value, place in pairs if value == op.results[0]])
 
 
-def transposes_tiles(op: Op) -> bool:
+def is_in_order(op: Op) -> bool:
+    """Whether elements are computed one by one, in the order of all that is read: rows
+    that fill no vectors cost masks."""
+    orders = [[d for d in map_dims(way) if d is not None] for way in maps(op)]
+    every = all(kind == "parallel" for kind in iterators(op))
+    return every and all(order == sorted(order) for order in orders)
+
+
+def transposes_tiles(ops: Sequence[Op]) -> bool:
     """Whether a turn's rows are no longer than those of tiles of results (winograd.py),
     side by side in what it reads, too.
 
     Longer ones are turned as they are: some took 1.6 times as long as one axis.
     """
-    if not is_permutation(op):
+    if len(ops) != 1 or not is_permutation(ops[0]):
         return False
+    (op,) = ops
     last = len(iterators(op)) - 1
     beside = (last - 1, last) in pairwise(map_dims(maps(op)[0]))
     return beside and extents(op)[last] <= max(TILES)

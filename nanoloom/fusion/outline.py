@@ -44,13 +44,13 @@ def outline(
     *,
     over: Mapping[ir.Value, ir.Value] = NOWHERE,
     flat: bool = False,
-    tiles: bool = False,
+    known_sizes: bool = False,
 ) -> ir.Module:
     """A module with @kernel(inputs..., numbers..., results...) -> results for a group.
 
     constants: which inputs are parameters.  over: of results, the values in whose
     memory they are; these are no inputs.  flat: axes become one in any kernel.
-    tiles: in those that turn tiles.
+    known_sizes: in others, too (coalesce_loops.py).
     """
     values = [v for v in external_inputs(group) if v not in over.values()]
     results = group_results(group)
@@ -84,7 +84,7 @@ def outline(
         constants_to_arguments(
             module, numbers, list(entry.arguments)[len(values) : len(known)]
         )
-    coalesce_loops(module, every=flat, tiles=tiles)
+    coalesce_loops(module, every=flat, known_sizes=known_sizes)
     return module
 
 

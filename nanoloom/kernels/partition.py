@@ -69,7 +69,7 @@ class Partition:
     reuse: Reuse = field(default_factory=Reuse)
     joins: bool = True  # kernels that differ in numbers only
     flat: bool = False  # neighbouring axes are one in every kernel
-    tiles: bool = False  # and in those that turn tiles
+    known_sizes: bool = False  # and in others, too
     drafts: list[Draft | Trips] = field(default_factory=list)
     inner: set[int] = field(default_factory=set[int])
     repeats: list[Repeated] = field(default_factory=list)
@@ -155,7 +155,7 @@ class Partition:
         if all(bytes_of(result.type) == 0 for result in results):
             return  # nothing to compute
         known = tuple(p.storage is Storage.PARAMETER for p in places)
-        shape = {"flat": self.flat, "tiles": self.tiles}
+        shape = {"flat": self.flat, "known_sizes": self.known_sizes}
         made = partial(outline, group, known, over=over, **shape)
         names = describe(group), root_of(group), layer_of(group)
         self.add(*names, made, places, written, nodes_of(group))

@@ -98,8 +98,9 @@ def partition(
     groups = settle(joined(block, weights, target, in_rows=in_rows))
     said_apart(groups)
     reuse = plan_reuse(block, groups, lowered, in_place)
+    joins = not open_images
     cutting = Partition(
-        lowered, block, bodies, reuse, joins=not open_images, flat=flat, tiles=known
+        lowered, block, bodies, reuse, joins=joins, flat=flat, known_sizes=known
     )
     return cutting.program(groups)
 

@@ -71,6 +71,15 @@ class LoopNest:
     placed: tuple[Placement, ...] = ()
     plan: tuple[Fusion, ...] = ()
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether its stages make all that they read, and the results: nothing else,
+        such as a loop over tensors, has a part in it."""
+        made = {x.buffer for stage in self.stages for x in stage.writes}
+        read = {x.buffer for stage in self.stages for x in stage.reads}
+        own = {b.name for b in self.buffers if b.role is Role.TEMPORARY}
+        return {*self.results} | (read & own) <= made
+
     def buffer(self, name: str) -> Buffer:
         return next(b for b in self.buffers if b.name == name)
 

@@ -75,7 +75,7 @@ class Directives:
     """What a script says of a kernel's operands and copies, and of its nanokernels.
 
     widths: of copies, by the bits of a number.  stack: bytes of temporaries that are on
-    it.  rest: bits of scalable registers of what is no stage, 0 for plain loops.
+    it.  rest: vectors of what is no stage, None for plain loops.
     """
 
     target: Target
@@ -84,7 +84,7 @@ class Directives:
     widths: dict[int, Lanes] = field(default_factory=dict[int, Lanes])
     nanokernels: list[Nanokernel] = field(default_factory=list[Nanokernel])
     stack: int = 0
-    rest: int = 0
+    rest: VectorizeRest | None = None
 
     @property
     def meanings(self) -> Mapping[str, Meaning]:
@@ -127,10 +127,10 @@ class Directives:
         self.stack = fields["bytes"]
 
     def set_rest(self, _: ir.OpView, fields: dict[str, int]) -> None:
-        VectorizeRest(**fields).apply(NO_STAGES)
-        if not self.target.vector.scalable:
+        self.rest = VectorizeRest(fields["bits"], bool(fields["scalable"]))
+        self.rest.apply(NO_STAGES)
+        if self.rest.scalable and not self.target.vector.scalable:
             raise Error(f"no vectors of {self.target} are as wide as the machine says")
-        self.rest = fields["bits"]
 
     def pack(self, op: ir.OpView, fields: dict[str, Any]) -> None:
         self.packings.append(Pack(**fields))

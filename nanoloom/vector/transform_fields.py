@@ -42,7 +42,7 @@ FIELDS = {
     "copies": fields("bits scalable"),
     "whole_slices": fields(),
     "stack": fields("bytes"),
-    "vectorize_rest": fields("bits"),
+    "vectorize_rest": fields("bits scalable"),
     # of a stage
     "private_accumulator": fields(),
     "store_at": fields(texts="where"),

@@ -112,23 +112,41 @@ def test_numbers_are_the_same() -> None:
     check(run(of_windows, x), wide(x) @ wide(W) + wide(rows()), 7, size)
 
 
-def test_a_kernel_without_a_product_is_left_alone() -> None:
+def test_kernels_of_elements_have_one_axis() -> None:
+    """Rows shorter than vectors are no rows; what is read in another order stays."""
     kernel = kernel_of(lambda b, x: b.elementwise(lambda s: s * s, x), (2, 3, 5))
-    assert kernel.shapes == ((2, 3, 5), (2, 3, 5))
+    assert kernel.shapes == ((30,), (30,))
+
+    def with_row(b: Any, x: Any) -> Any:
+        return b.elementwise(lambda s, r: s * r, x, b.constant(np.ones(5, np.float32)))
+
+    kernel = kernel_of(with_row, (2, 3, 5))
+    assert kernel.shapes[0] == kernel.shapes[-1] == (6, 5)
+
+    def with_other(b: Any, x: Any) -> Any:
+        return b.elementwise(lambda s, t: s + t, x, b.transpose(x, [0, 2, 1]))
+
+    assert kernel_of(with_other, (2, 5, 5)).shapes[-1] == (2, 5, 5)
 
 
-@pytest.mark.parametrize(
-    ("name", "shape"), [("rv64gcv", (70,)), ("x86-64-v4", (2, 5, 7))]
-)
+def test_a_reduction_without_a_product_is_left_alone() -> None:
+    """Columns that become one axis are no tasks."""
+    kernel = kernel_of(
+        lambda b, x: b.reduce(lambda a, s: a + s, x, [0], 0, keepdims=False), (2, 3, 5)
+    )
+    assert kernel.shapes == ((2, 3, 5), (3, 5))
+
+
+@pytest.mark.parametrize(("name", "shape"), [("rv64gcv", (35,)), ("x86-64-v4", (5, 7))])
 def test_any_kernel_has_one_axis_where_vectors_have_any_length(
     name: str, shape: tuple[int, ...]
 ) -> None:
-    """Rows shorter than vectors are no rows."""
+    """Sums as well, of which columns become tasks there."""
 
     def doubled(b: Any, x: Any) -> Any:
-        return b.elementwise(lambda s: s + s, x)
+        return b.reduce(lambda a, s: a + s, x, [0], 0, keepdims=False)
 
     with mlir.context():
         program = partition(build(doubled, ((2, 5, 7), "float32")), by_name(name))
     (kernel,) = program.kernels.values()
-    assert kernel.shapes == (shape, shape)
+    assert kernel.shapes == ((2, *shape), shape)

@@ -34,11 +34,13 @@ class Stack(Directive):
 class VectorizeRest(Directive):
     """for i: for j: y[i, j] = f(x[i, j])  ->  for i: for jv: y[i, jv] = f(x[i, jv])
 
-    Of what is no stage: the bodies of a model's own loops.  Along the innermost axis of
-    a result, or else of an operand, in scalable registers of `bits` times vscale.
+    Of what is no stage: parts that are put in place, the bodies of a model's own loops.
+    Along the innermost axis of a result, or else of an operand, in registers of `bits`,
+    or scalable ones of `bits` times vscale.
     """
 
     bits: int
+    scalable: bool = True
 
     def apply(self, nest: LoopNest) -> LoopNest:
         require_number(self, "bits", self.bits, least=BYTE)

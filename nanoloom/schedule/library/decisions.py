@@ -63,7 +63,10 @@ def decided(
         found += instruction_of(name, words, made, target)
     widths = [x.lanes.count * element_bits(x.stage, made) for x in words
               if isinstance(x, Vectorize) and x.lanes.scalable]  # fmt: skip
-    found += [VectorizeRest(max(widths))] if widths else []
+    if widths:
+        found.append(VectorizeRest(max(widths)))
+    elif not nest.is_whole:
+        found.append(VectorizeRest(target.vector.bits, target.vector.scalable))
     found += [Stack(STACK_BYTES)]
     return (*words, *(x for x in dict.fromkeys(found) if x not in words))
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from nanoloom.nest.contraction import bits
-from nanoloom.nest.granularity import TASK_ELEMENTS
+from nanoloom.nest.granularity import JAMMED, TASK_ELEMENTS
 from nanoloom.nest.index import Access
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
@@ -13,7 +14,7 @@ from nanoloom.nest.task_sizes import PADDED, numbers, task_sizes
 from nanoloom.schedule.language import ALL, Directive, Parallel, Schedule, StoreAt, Tile
 from nanoloom.schedule.library.candidates import schedule_of
 from nanoloom.schedule.library.finish_at_tile import at_tile, is_finished, lanes_at_tile
-from nanoloom.schedule.library.short_rows import rows_of_tile, with_joint_rows
+from nanoloom.schedule.library.short_rows import with_joint_rows
 from nanoloom.schedule.library.vector_axis import (
     axis_of,
     innermost,
@@ -51,21 +52,17 @@ def by_rows(nest: LoopNest, last: Statement, target: Target) -> Schedule:
         reason = "rows are independent: one task a few of them, one loop for all stages"
         words = (Parallel(last.name, tiles, ALL), *points)
         return schedule_of(nest, target, (words, reason))
-    row: tuple[Tile, ...] = ()
     joint = with_joint_rows(inner, nest.stages, target)
-    alone = is_alone(nest.stages)
-    across = [x for x in nest.stages if runs_across(x, target, alone=alone)]
-    single = {*parallel} - {axis_of(x, target, alone=alone) for x in across}
-    if several and any(tiles[d] > 1 for d in single):
-        count = [1 if d in single else 0 for d in range(len(sizes))]
-        together = rows_of_tile(nest.stages, row_elements(nest, rows), target)
-        if tiles[max(single)] < together:
-            joint = None
-        elif joint is not None:
-            count[max(single)] = together
-        row = (Tile(last.name, tuple(count), ALL),)  # temporaries stay in L1
+    wide = row_elements(nest, rows)
+    row = row_tile(nest, parallel, wide, target, joint is not None)
+    row = {d: min(count, tiles[d]) for d, count in row.items()} if several else {}
+    if row and row[max(row)] < JAMMED:
+        joint = None
+    tile = tuple(row.get(d, 0) for d in range(len(sizes)))
+    within = any(tiles[d] > row[d] for d in row)
+    inside = (Tile(last.name, tile, ALL),) if within else ()
     made = (StoreAt(pad.name, "task") for pad in nest.pads)  # not for each row's tile
-    words = Parallel(last.name, tiles, ALL), *made, *row, *(joint or inner)
+    words = Parallel(last.name, tiles, ALL), *made, *inside, *(joint or inner)
     return schedule_of(nest, target, (words, reason))
 
 
@@ -95,6 +92,34 @@ def one_loop(
         many = group_of(nest.stages, target) * lanes_of(first, target)
         lanes = lanes_at_tile(nest, first, target, many)
     return at_tile(nest, first, last, lanes, {})
+
+
+def row_tile(
+    nest: LoopNest, parallel: list[int], row: int, target: Target, joint: bool
+) -> dict[int, int]:
+    """What all stages compute before the next such tile, whose temporaries then stay in
+    the first-level cache, by axis: a row, or some that are combined together.
+
+    row: numbers of a row.  Of a single axis, a part of it.
+    """
+    alone, stages = is_alone(nest.stages), nest.stages
+    if max(len(stage.axes) for stage in stages) == 1:
+        return {0: rows_in_cache(stages, 1, target)}
+    across = [x for x in stages if runs_across(x, target, alone=alone)]
+    single = {*parallel} - {axis_of(x, target, alone=alone) for x in across}
+    made = dict.fromkeys(sorted(single), 1)
+    if made and joint:
+        lanes = target.vector.bits // bits("f32")
+        made[max(made)] = max(JAMMED, min(lanes, rows_in_cache(stages, row, target)))
+    return made
+
+
+def rows_in_cache(stages: Sequence[Statement], row: int, target: Target) -> int:
+    """Rows, a power of two, of which half of the first-level cache holds as many
+    numbers of each stage."""
+    size = max(bits(x.element) for stage in stages for x in stage.writes) // 8
+    fit = target.caches.l1d // (2 * row * size * len(stages))
+    return 1 << max(0, fit.bit_length() - 1)
 
 
 def shared_rows(nest: LoopNest, last: Statement, target: Target) -> int:

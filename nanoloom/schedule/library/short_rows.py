@@ -3,8 +3,7 @@
     y[i] = max over k of x[i, k]   ->   y[i .. i + 4], whose lanes combine together
 
 Combining the lanes of a vector takes as many steps as a short row has vectors.  Rows
-share them (`ReduceJointly`), and so does what follows with a number a row: a tile of
-as many rows as lanes makes a vector of it.
+share them (`ReduceJointly`).
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from nanoloom.nest.contraction import bits
 from nanoloom.nest.extent import Extent, Lanes
 from nanoloom.nest.granularity import JAMMED
 from nanoloom.nest.statement import Statement
@@ -82,13 +80,3 @@ def row_axis(stage: Statement, target: Target) -> str | None:
     if not isinstance(length, int) or not isinstance(count, int) or count < JAMMED:
         return None
     return last if length <= VECTORS * lanes_of(stage, target) else None
-
-
-def rows_of_tile(stages: Sequence[Statement], row: int, target: Target) -> int:
-    """Rows that all stages compute one after the other: lanes of a vector, fewer where
-    a row's `row` numbers of each stage would not stay in the first-level cache."""
-    size = max(bits(x.element) for stage in stages for x in stage.writes) // 8
-    lanes = target.vector.bits // bits("f32")
-    while lanes > JAMMED and lanes * row * size * len(stages) > target.caches.l1d:
-        lanes //= 2
-    return lanes
