@@ -39,11 +39,12 @@ from nanoloom.ir.linalg_query import (
     is_generic,
     is_identity,
     iterators,
+    kind,
     map_dims,
     maps,
 )
 from nanoloom.ir.loop_nest import alone
-from nanoloom.ir.mlir import ir
+from nanoloom.ir.mlir import ir, made_by
 from nanoloom.ir.regrouped_axes import drops_ones
 from nanoloom.nest.footprint import footprint
 from nanoloom.nest.granularity import JAMMED, MOST_WRITTEN
@@ -175,6 +176,16 @@ def needs_no_border(insertion: Op) -> bool:
         return border is not None and windows and pays(read, border, (), masks=True)
 
     return bool(found) and all(map(loads, found))
+
+
+def is_made_by_windows(insertion: Op) -> bool:
+    """Whether what a padded tensor has inside is a reduction's, or made of one's: with
+    known sizes that may be in the tasks of its reader, which has windows too."""
+    maker = made_by(base(insertion.operation.operands[0]))
+    while maker is not None and kind(maker.opview) is Kind.ELEMENTWISE:
+        first = inputs(maker.opview)[:1]
+        maker = made_by(base(first[0])) if first else None
+    return maker is not None and kind(maker.opview) is Kind.REDUCTION
 
 
 def is_along_rows(reader: Op, number: int) -> bool:

@@ -22,7 +22,11 @@ from nanoloom.fusion.fuse_producer import fuse_producers, inline_producers
 from nanoloom.fusion.fuse_product_chain import fuse_product_chains
 from nanoloom.fusion.group import Group, form_groups, is_movable
 from nanoloom.fusion.group_values import settle
-from nanoloom.fusion.guarded_reads import guard_reads, needs_no_border
+from nanoloom.fusion.guarded_reads import (
+    guard_reads,
+    is_made_by_windows,
+    needs_no_border,
+)
 from nanoloom.fusion.insert_in_place import mark_parts
 from nanoloom.fusion.layouts.cost import is_faster_turned
 from nanoloom.fusion.layouts.layout import layout_named
@@ -89,7 +93,7 @@ def partition(
     follow_all(lowered.module, tiles=tiles, in_rows=in_rows)
     recompute_in_readers(lowered.module)
     run_pipeline(lowered.module, ("canonicalize", "cse"))
-    mark(lowered.module, target, open_images=open_images)
+    mark(lowered.module, target, open_images=open_images, known=known)
     block = lowered.module.body.operations[0].operation.regions[0].blocks[0]
     separate_outputs(block, lowered)
     separate_repeats(block, lowered)
@@ -118,14 +122,16 @@ def turned_for(lowered: LinalgModule, target: Target) -> Stays:
     return stays
 
 
-def mark(module: ir.Module, target: Target, *, open_images: bool) -> None:
+def mark(module: ir.Module, target: Target, *, open_images: bool, known: bool) -> None:
     """Say what lies in what: slices and parts; nothing may simplify then."""
     if open_images:
         first_slices(module)
 
     def stays(insertion: Op) -> bool:
         size = element_bytes(insertion.operation.results[0].type)
-        return reads_rows_in_part(target, size) and needs_no_border(insertion)
+        if not reads_rows_in_part(target, size) or not needs_no_border(insertion):
+            return False
+        return not (known and is_made_by_windows(insertion))
 
     # canonicalize would drop its copies
     line = target.caches.line

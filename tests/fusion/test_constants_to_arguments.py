@@ -51,15 +51,15 @@ def test_numbers_are_arguments_between_inputs_and_results() -> None:
     check_text(
         kernel.text,
         """
-    CHECK: func.func @kernel(%arg0: tensor<5x17xf32>
+    CHECK: func.func @kernel(%arg0: tensor<85xf32>
     CHECK-SAME: %arg1: tensor<1xf32> {{{.*}}nanoloom.constant}
-    CHECK-SAME: %arg2: tensor<5x17xf32> {bufferization.writable = true})
+    CHECK-SAME: %arg2: tensor<85xf32> {bufferization.writable = true})
     CHECK: [[N:%.*]] = tensor.extract %arg1[%c0
     CHECK: arith.mulf %in, [[N]] : f32
     """,
     )
     assert kernel.constants == (False, True)
-    assert kernel.shapes == ((5, 17), (1,), (5, 17))
+    assert kernel.shapes == ((85,), (1,), (85,))
     assert len(program.calls) == len(SCALES)
     for number, (call, scale) in enumerate(zip(program.calls, SCALES, strict=True)):
         spaces = [p.storage for p in call.arguments]

@@ -138,7 +138,7 @@ def test_a_function_of_f64_is_said_to_be_numbers() -> None:
     made = chosen(program, target)
     assert any(isinstance(word, Scalarize) for word in made.directives)
     assert "math.exp" in stage_text(program, "vector", target, script=made)
-    reason = r"point has no vectors of 4 along its axis 1: .* is single numbers"
+    reason = r"point has no vectors of 4 along its axis 0: .* is single numbers"
     with pytest.raises(Error, match=reason):
         stage_text(program, "vector", target, script=without(made, Scalarize))
 
