@@ -190,8 +190,8 @@ def is_made_by_windows(insertion: Op) -> bool:
 
 def is_along_rows(reader: Op, number: int) -> bool:
     """Whether the taps of windows, too, are neighbours in a row of pixels."""
-    row = alone(reader).reads[number].indices[-1]
-    return len(row.axes) > 1 and slides(reader, number)
+    row = alone(reader).reads[number].indices[-1:]
+    return bool(row) and len(row[0].axes) > 1 and slides(reader, number)
 
 
 def has_few_taps(reader: Op) -> bool:

@@ -15,6 +15,7 @@ from nanoloom.ir.access import add, as_index, index
 from nanoloom.ir.mlir import arith, ir, memref, vector
 from nanoloom.nest.extent import ONE
 from nanoloom.target.tail_forms import MASKING, SCALAR_REMAINDER, VECTOR_LENGTH
+from nanoloom.vector.combiner import PACKED, Combiner
 from nanoloom.vector.emit_loops import emit_loop
 from nanoloom.vector.extents import is_same, rounded_down
 from nanoloom.vector.joint_lane_reduction import joint_reduction, reduced_jointly
@@ -56,10 +57,18 @@ def reduce_along(loops: Loops, ivs: Sequence[ir.Value]) -> None:
         return
     for lanes, c, (x, point) in zip(sums, combiners, places, strict=True):
         at = x.indices(point.ivs)
-        lone = c.across(lanes)
+        lone = alone(loops, c, lanes)
         start = loops.starts[loops.outputs.index(x)]
         before = memref.load(x.buffer, at) if start is None else start
         memref.store(c.apply(before, lone), x.buffer, at)
+
+
+def alone(loops: Loops, c: Combiner, lanes: ir.Value) -> ir.Value:
+    """All lanes combined, in the order of those that are reduced together: a row's
+    number does not depend on the rows beside it."""
+    if loops.joint == 1 or c.operation == PACKED:
+        return c.across(lanes)
+    return vector.extract(reduced_jointly(c, [lanes] * loops.joint), [], [0])
 
 
 def store_together(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from nanoloom.linalg.special import table as special
+
 # Which reference rounds what to 32 bits, though its operands are 64-bit floats.
 COARSE: dict[tuple[str, str], str] = {
     ("ort", "DFT"): "its roots of one are rounded to 32 bits",
@@ -55,6 +57,7 @@ NOT_DRAWN: dict[str, str] = {
     "Places": "only nanoloom itself writes it",
     "SameSize": "only nanoloom itself writes it",
     "Suppressed": "only nanoloom itself writes it",
+    **dict.fromkeys(special.OPERATORS, "drawn in tests/linalg/special"),
     # The reference's probabilities of three and more classes are not libsvm's.
     "ai.onnx.ml.SVMClassifier": "drawn in tests/linalg/classical/test_svm.py",
     "ai.onnx.ml.SVMRegressor": "drawn in tests/linalg/classical/test_svm.py",

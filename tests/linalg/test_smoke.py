@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx.parser
 
+from nanoloom.linalg import operators
 from tests.linalg.harness import evaluate
 
 MODEL = """<ir_version: 8, opset_import: ["":17]>
@@ -23,3 +24,8 @@ def test_matmul_relu_within_its_bound() -> None:
     bound = 9 * np.finfo(np.float32).eps * (abs(x).astype(float) @ abs(w))
     assert (abs(got - np.maximum(wide, 0)) <= bound).all()
     assert not (abs(0 * got - np.maximum(wide, 0)) <= bound).all()
+
+
+def test_an_operator_has_one_lowering() -> None:
+    tables = [x.OPERATORS for x in vars(operators).values() if hasattr(x, "OPERATORS")]
+    assert sum(map(len, tables)) == len(operators.OPERATORS)

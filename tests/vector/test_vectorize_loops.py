@@ -215,10 +215,10 @@ def test_the_rest_of_a_row_is_one_masked_step() -> None:
     check_text(
         text,
         """
-    CHECK: scf.for {{.*}} to %c32 step %c16
+    CHECK: scf.for {{.*}} to %c96 step %c16
     CHECK-COUNT-2: vector.load {{.*}} vector<16xf32>
     CHECK: vector.store
-    CHECK: vector.create_mask %c5
+    CHECK: vector.create_mask %c15
     CHECK-COUNT-2: vector.maskedload
     CHECK: vector.maskedstore
     CHECK-NOT: memref.load

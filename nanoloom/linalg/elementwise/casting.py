@@ -37,11 +37,6 @@ def bit_cast(b: Builder, node: Node) -> Tensor:
     return b.elementwise(body, x, dtype=dtype)
 
 
-def identity(b: Builder, node: Node) -> Tensor:
-    del b
-    return node.input(0)
-
-
 def dropout(b: Builder, node: Node) -> Sequence[Tensor | None]:
     """Inference: the input itself, and a mask that keeps everything."""
     x = node.input(0)
@@ -64,5 +59,4 @@ OPERATORS = {
     "Cast": cast,
     "CastLike": cast,
     "Dropout": dropout,
-    "Identity": identity,
 }

@@ -62,14 +62,7 @@ def polygamma(b: Builder, node: Node) -> Tensor:
     return b.elementwise(made, node.input(0))
 
 
-def bit_cast(b: Builder, node: Node) -> Tensor:
-    """The bits of each element as another type's."""
-    dtype = node.output_dtypes[0]
-    return b.elementwise(lambda x: x.bitcast(dtype), node.input(0), dtype=dtype)
-
-
 OPERATORS: dict[str, Lower] = {
-    "BitCast": bit_cast,
     **{name: lowering(each.formula) for name, each in SPECIAL.items()},
     **{name: of_dialect(function) for name, function in OF_DIALECT.items()},
     "Polygamma": polygamma,

@@ -96,3 +96,15 @@ def test_x86_takes_the_largest_of_lanes_by_its_own_instruction() -> None:
     text = stage_text(program_of(largest, ((3, 16), "float32")), "llvm", V4)
     assert "avx512.mask.range.ps.256" in text
     assert "vector.reduce" not in text
+
+
+@TARGETS
+def test_a_row_is_the_same_number_wherever_it_stands(target: Any) -> None:
+    """Also one of those that are left of rows that are combined together."""
+    row = sample(9, (1, 29), "float32")
+
+    def total(b: Any, x: Any) -> Any:
+        return b.reduce(lambda a, s: a + s, x, [1], 0, keepdims=False)
+
+    got = run(total, np.repeat(row, 23, axis=0), target=target)
+    assert len({value.tobytes() for value in got}) == 1
