@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from nanoloom.linalg.builder.input_checks import (
     at_least,
     channels_of,
@@ -61,6 +63,16 @@ def group_normalization(node: Node) -> None:
         raise node.invalid(f"its {channels} channels are not {groups} equal groups")
     for i in (1, 2):
         require_shape(node, i, [groups if node.version < 21 else channels])
+
+
+def together(node: Node) -> None:
+    """Inputs, each broadcast to the others: before opset 8 inference does not look."""
+    shapes = [x.shape for x in node.inputs if x is not None]
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError:
+        given = ", ".join(str(list(shape)) for shape in shapes)
+        raise node.invalid(f"its inputs {given} do not fit together") from None
 
 
 def spreading(*indices: int) -> Rule:
@@ -258,9 +270,12 @@ RULES: dict[str, Rule] = {
     "LayerNormalization": normalized,
     "LpNormalization": lambda node: require_axis(node, -1),
     "LpPool": lp_norm,
+    "Max": together,
+    "Mean": together,
     "MeanVarianceNormalization": lambda node: require_axes(
         node, node.ints("axes", (0, 2, 3))
     ),
+    "Min": together,
     "NegativeLogLikelihoodLoss": losses,
     "OneHot": one_hot,
     "PRelu": slopes,
@@ -273,5 +288,6 @@ RULES: dict[str, Rule] = {
     "STFT": short_transform,
     "ScatterND": scatter_nd,
     "SoftmaxCrossEntropyLoss": losses,
+    "Sum": together,
     "Transpose": transpose,
 }

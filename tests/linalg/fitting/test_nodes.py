@@ -244,3 +244,16 @@ def test_an_axis_of_which_inference_sees_the_lower_32_bits() -> None:
         run_node("OneHot", inputs, constants=[1], axis=1 << 40)
     with pytest.raises(ModelError, match="its axis is 4611686018427387904, expected"):
         run_node("Gather", [f(2, 3), np.array([0])], axis=1 << 62)
+
+
+@pytest.mark.parametrize("op", ["Max", "Mean", "Min", "Sum"])
+def test_operands_of_old_operators(op: str) -> None:
+    """Of opset 7, whose inference does not look; sizes that do not fit are no bug."""
+    model = onnx.parser.parse_model(f"""<ir_version: 8, opset_import: ["": 7]>
+        agraph (float[n, m, k] x) => (float[a, b, c] y)
+        <float[2, 1, 3] w = {{1, 2, 3, 4, 5, 6}}> {{ y = {op}(w, x) }}""")
+    program = nanoloom.compile(model)
+    (got,) = program({"x": np.zeros((1, 1, 3), np.float32)}).values()
+    assert got.shape == (2, 1, 3)
+    with pytest.raises(nanoloom.ModelError, match="do not fit together"):
+        program({"x": np.zeros((1, 5, 4), np.float32)})
