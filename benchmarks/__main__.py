@@ -6,12 +6,11 @@ python -m benchmarks lock [--write]
 python -m benchmarks bisect MODEL
 python -m benchmarks versions COMMIT
 
-whole_models, gemm, parts, layers, binary, computations, decoding, sizes, recurrences;
-compile_time, inner_loops, ports, instructions, scoring and torch where they are
-named.  --record keeps the tables in benchmarks/results, of which `page` makes
-docs/performance.md.  All of them say what got slower since
-`lock --write`; `bisect` finds the commit; `versions` compares with a commit, model by
-model.
+whole_models, gemm, parts, layers, operators, binary, computations, decoding, sizes,
+recurrences; compile_time, inner_loops, ports, instructions, scoring and torch where
+they are named.  --record keeps the tables in benchmarks/results, of which `page` makes
+docs/performance.md.  All of them say what got slower since `lock --write`; `bisect`
+finds the commit; `versions` compares with a commit, model by model.
 """
 
 from __future__ import annotations
@@ -30,6 +29,7 @@ from benchmarks import (
     instructions,
     layers,
     lock,
+    operators,
     page,
     parts,
     ports,
@@ -49,6 +49,7 @@ BENCHMARKS = {
     "gemm": gemm.main,
     "parts": parts.main,
     "layers": layers.main,
+    "operators": operators.main,
     "binary": binary.main,
     "computations": computations.main,
     "decoding": decoding.main,
