@@ -83,11 +83,10 @@ def coalesce_loops(
 
 
 def is_in_order(op: Op) -> bool:
-    """Whether elements are computed one by one, in the order of all that is read: rows
-    that fill no vectors cost masks."""
+    """Whether elements are computed one by one, or all folded into one, in the order of
+    what is read: rows that fill no vectors cost masks."""
     orders = [[d for d in map_dims(way) if d is not None] for way in maps(op)]
-    every = all(kind == "parallel" for kind in iterators(op))
-    return every and all(order == sorted(order) for order in orders)
+    return len({*iterators(op)}) <= 1 and all(o == sorted(o) for o in orders)
 
 
 def transposes_tiles(ops: Sequence[Op]) -> bool:
@@ -183,7 +182,7 @@ def beside(walk: Walk, axes: tuple[int | None, int | None]) -> Wanted:
     """The dimensions that two axes go over, two of each tensor that has them."""
     if walk.numbered or axes[0] == axes[1]:
         return None
-    if any(d is None or walk.kinds[d] != "parallel" for d in axes):
+    if None in axes or not (folds_all(walk) or are_parallel(walk, axes)):
         return None
     wanted: set[Pair] = set()
     for access in walk.accesses:
@@ -195,6 +194,15 @@ def beside(walk: Walk, axes: tuple[int | None, int | None]) -> Wanted:
             return None
         wanted.add((access.value, found[0]))
     return frozenset(wanted)
+
+
+def are_parallel(walk: Walk, axes: tuple[int | None, int | None]) -> bool:
+    return all(d is not None and walk.kinds[d] == "parallel" for d in axes)
+
+
+def folds_all(walk: Walk) -> bool:
+    """Whether a number is made of all that is read."""
+    return {*walk.kinds} == {"reduction"}
 
 
 # ---- slices

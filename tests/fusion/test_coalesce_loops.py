@@ -129,6 +129,16 @@ def test_kernels_of_elements_have_one_axis() -> None:
     assert kernel_of(with_other, (2, 5, 5)).shapes[-1] == (2, 5, 5)
 
 
+def test_what_is_folded_into_one_number_is_one_row() -> None:
+    kernel = kernel_of(
+        lambda b, x: b.reduce(lambda a, s: a + s, x, range(3), 0), (2, 3, 5)
+    )
+    assert kernel.shapes == ((30,), ())
+    x = sample(3, (7, 9, 5), "float32")
+    got = run(lambda b, x: b.reduce(lambda a, s: a + s, x, range(3), 0), x)
+    check(got.reshape(()), wide(x).sum(), x.size, abs(wide(x)).sum())
+
+
 def test_a_reduction_without_a_product_is_left_alone() -> None:
     """Columns that become one axis are no tasks."""
     kernel = kernel_of(
