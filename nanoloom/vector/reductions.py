@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from nanoloom.ir.access import add, as_index, index
 from nanoloom.ir.mlir import arith, ir, memref, vector
 from nanoloom.nest.extent import ONE
+from nanoloom.nest.granularity import JAMMED
 from nanoloom.target.tail_forms import MASKING, SCALAR_REMAINDER, VECTOR_LENGTH
 from nanoloom.vector.combiner import PACKED, Combiner
 from nanoloom.vector.emit_loops import emit_loop
@@ -64,11 +65,16 @@ def reduce_along(loops: Loops, ivs: Sequence[ir.Value]) -> None:
 
 
 def alone(loops: Loops, c: Combiner, lanes: ir.Value) -> ir.Value:
-    """All lanes combined, in the order of those that are reduced together: a row's
-    number does not depend on the rows beside it."""
-    if loops.joint == 1 or c.operation == PACKED:
+    """All lanes of a vector combined.
+
+    Of a single chain in the order of those that are reduced together: a row's number
+    does not depend on the rows beside it.
+    """
+    joint = loops.joint if loops.joint > 1 or loops.chains > 1 else JAMMED
+    fits = not loops.lanes.scalable and 1 < joint <= loops.lanes.count
+    if not fits or c.operation == PACKED:
         return c.across(lanes)
-    return vector.extract(reduced_jointly(c, [lanes] * loops.joint), [], [0])
+    return vector.extract(reduced_jointly(c, [lanes] * joint), [], [0])
 
 
 def store_together(

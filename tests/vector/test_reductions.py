@@ -238,12 +238,12 @@ def test_softmax_is_one_loop_over_rows_with_temporaries_of_one_row() -> None:
 
 
 def test_long_rows_are_summed_in_four_chains() -> None:
-    program = program_of(total([1]), ((3, 200), "float32"))
+    program = program_of(total([1]), ((3, 500), "float32"))
     text = stage_text(program, "vector", by_name("sapphirerapids"))
     check_text(
         text,
         """
-    CHECK: :4 = scf.for {{.*}} to %c192 step %c64 iter_args(
+    CHECK: :4 = scf.for {{.*}} to %c448 step %c64 iter_args(
     CHECK-COUNT-4: arith.addf {{.*}} : vector<16xf32>
     CHECK: scf.yield
     CHECK: vector.reduction <add>, {{.*}} fastmath<reassoc>

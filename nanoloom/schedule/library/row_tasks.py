@@ -14,7 +14,7 @@ from nanoloom.nest.task_sizes import PADDED, numbers, task_sizes
 from nanoloom.schedule.language import ALL, Directive, Parallel, Schedule, StoreAt, Tile
 from nanoloom.schedule.library.candidates import schedule_of
 from nanoloom.schedule.library.finish_at_tile import at_tile, is_finished, lanes_at_tile
-from nanoloom.schedule.library.short_rows import with_joint_rows
+from nanoloom.schedule.library.short_rows import short_rows, with_short_rows
 from nanoloom.schedule.library.vector_axis import (
     axis_of,
     innermost,
@@ -52,17 +52,18 @@ def by_rows(nest: LoopNest, last: Statement, target: Target) -> Schedule:
         reason = "rows are independent: one task a few of them, one loop for all stages"
         words = (Parallel(last.name, tiles, ALL), *points)
         return schedule_of(nest, target, (words, reason))
-    joint = with_joint_rows(inner, nest.stages, target)
+    short = short_rows(nest.stages, target)
     wide = row_elements(nest, rows)
-    row = row_tile(nest, parallel, wide, target, joint is not None)
+    row = row_tile(nest, parallel, wide, target, short is not None)
     row = {d: min(count, tiles[d]) for d, count in row.items()} if several else {}
-    if row and row[max(row)] < JAMMED:
-        joint = None
+    if short is not None:
+        together = row[max(row)] if row else JAMMED
+        inner = with_short_rows(inner, nest, short, together)
     tile = tuple(row.get(d, 0) for d in range(len(sizes)))
     within = any(tiles[d] > row[d] for d in row)
     inside = (Tile(last.name, tile, ALL),) if within else ()
     made = (StoreAt(pad.name, "task") for pad in nest.pads)  # not for each row's tile
-    words = Parallel(last.name, tiles, ALL), *made, *inside, *(joint or inner)
+    words = Parallel(last.name, tiles, ALL), *made, *inside, *inner
     return schedule_of(nest, target, (words, reason))
 
 

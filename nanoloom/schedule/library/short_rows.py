@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from nanoloom.nest.extent import Extent, Lanes
 from nanoloom.nest.granularity import JAMMED
+from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
 from nanoloom.schedule.language import UnrollAndJam, Vectorize
 from nanoloom.schedule.library.vector_axis import axis_of
@@ -24,33 +25,40 @@ from nanoloom.target.facts import Target
 VECTORS = JAMMED * JAMMED
 
 
-def with_joint_rows(
-    words: Sequence[Words], stages: Sequence[Statement], target: Target
-) -> tuple[Words, ...] | None:
-    """The vectors of stages with points of short rows, which are chains themselves.
-
-    None if no stage combines lanes, or one that does has no short rows.
-    """
-    summed = [stage for stage in stages if combines_lanes(stage, target)]
-    rows = {stage.name: row_axis(stage, target) for stage in summed}
-    if not rows or None in rows.values():
-        return None
-    made: list[Words] = []
-    extents = {
-        stage.name: dict(zip(stage.names, stage.axes, strict=True)) for stage in stages
+def short_rows(stages: Sequence[Statement], target: Target) -> dict[str, str] | None:
+    """The axis along which the results of short rows lie side by side, of each stage
+    that combines lanes; None if there is none, or one has longer rows."""
+    rows = {
+        stage.name: row_axis(stage, target)
+        for stage in stages
+        if combines_lanes(stage, target)
     }
+    known = {name: row for name, row in rows.items() if row is not None}
+    return known if known and len(known) == len(rows) else None
+
+
+def with_short_rows(
+    words: Sequence[Words], nest: LoopNest, rows: dict[str, str], count: int
+) -> tuple[Words, ...]:
+    """The words with points of short rows, which are chains themselves.
+
+    count: rows that are computed together; few are combined one by one, in the same
+    order: a row's number does not depend on how many there are.
+    """
+    made: list[Words] = []
     for word in words:
         if not isinstance(word, Vectorize):
             made.append(word)
             continue
-        word = replace(
-            word, lanes=narrowed(word.lanes, extents[word.stage][word.loop].extent)
-        )
+        stage = nest.stage(word.stage)
+        extent = stage.axes[stage.place(word.loop)].extent
+        word = replace(word, lanes=narrowed(word.lanes, extent))
         row = rows.get(word.stage)
-        if row is None:
-            made.append(word)
-        else:
-            made += replace(word, chains=1), UnrollAndJam(word.stage, row, JAMMED)
+        made.append(word if row is None else replace(word, chains=1))
+        if row is not None:
+            points = stage.axes[stage.place(row)].extent
+            if isinstance(points, int) and min(points, count) >= JAMMED:
+                made.append(UnrollAndJam(word.stage, row, JAMMED))
     return tuple(made)
 
 
@@ -77,6 +85,6 @@ def row_axis(stage: Statement, target: Target) -> str | None:
     if packs_bits(stage, axis) or is_scalable(stage, axis, target):
         return None
     length, count = stage.axes[axis].extent, stage.axes[stage.place(last)].extent
-    if not isinstance(length, int) or not isinstance(count, int) or count < JAMMED:
+    if not isinstance(length, int) or not isinstance(count, int):
         return None
     return last if length <= VECTORS * lanes_of(stage, target) else None

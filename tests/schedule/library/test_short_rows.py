@@ -58,10 +58,16 @@ def test_four_rows_are_combined_by_vectors_no_longer_than_one(
     assert ReduceJointly("reduction", 4) in words
 
 
-@pytest.mark.parametrize("shape", [(40, 300), (3, 20)], ids=str)
-def test_long_rows_and_few_are_combined_one_by_one(shape: tuple[int, int]) -> None:
-    words = words_of(largest, shape)
+def test_long_rows_are_combined_one_by_one() -> None:
+    words = words_of(largest, (40, 300))
     assert Vectorize("reduction", "d1", Lanes(16), 4) in words
+    assert not [word for word in words if isinstance(word, ReduceJointly)]
+
+
+def test_few_short_rows_are_chains_of_their_own() -> None:
+    """One by one, in the order of those that are combined together."""
+    words = words_of(largest, (3, 20))
+    assert Vectorize("reduction", "d1", Lanes(16), 1) in words
     assert not [word for word in words if isinstance(word, ReduceJointly)]
 
 
@@ -100,11 +106,11 @@ def test_x86_takes_the_largest_of_lanes_by_its_own_instruction() -> None:
 
 @TARGETS
 def test_a_row_is_the_same_number_wherever_it_stands(target: Any) -> None:
-    """Also one of those that are left of rows that are combined together."""
+    """Also of few rows, and of those that are left of rows combined together."""
     row = sample(9, (1, 29), "float32")
 
     def total(b: Any, x: Any) -> Any:
         return b.reduce(lambda a, s: a + s, x, [1], 0, keepdims=False)
 
-    got = run(total, np.repeat(row, 23, axis=0), target=target)
-    assert len({value.tobytes() for value in got}) == 1
+    got = [run(total, row.repeat(n, axis=0), target=target) for n in (1, 3, 23)]
+    assert len({value.tobytes() for values in got for value in values}) == 1
