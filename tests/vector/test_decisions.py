@@ -82,7 +82,7 @@ def named(value: object) -> str:
 
 
 CASES = [
-    (scores, [(1, 64), (100, 64)], X86, ReduceJointly, r"vector\.shuffle"),
+    (scores, [(1, 64), (100, 64)], X86, ReduceJointly, r"vector\.store .*<4xf32>"),
     (weights, [(130, 37)], X86, Tail, r"= scf\.if %\S+ -> \(vector"),
 ]
 
