@@ -10,8 +10,6 @@ Each is a model of one operator, of a shape that is drawn: two to four axes, 2^1
 from __future__ import annotations
 
 import argparse
-import json
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import exp, log, prod
@@ -23,12 +21,9 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks.arguments import add_race, parser_of
-from benchmarks.show import Progress, print_sheet
-from benchmarks.systems import Measured, Task, absences, job_of, measure
-from nanoloom.target.host import host
-from nanoloom_papers.reproduce.contenders import NANOLOOM, Company
+from benchmarks.race import race
+from benchmarks.systems import Measured, Task, absences
 from nanoloom_papers.reproduce.tables import NAMES, Sheet
-from nanoloom_papers.reproduce.timing import QUICK, Pace
 
 OPSET, IR_VERSION = 20, 10
 FEWEST, MOST = 14, 19  # powers of two: numbers of an input
@@ -124,7 +119,7 @@ def transposed(r: Random, s: Shape) -> Operator:
 
 def padded(r: Random, s: Shape) -> Operator:
     mode = ("constant", "reflect", "edge")[int(r.integers(3))]
-    pads = np.array([0] * (len(s) - 1) + [1], np.int64).repeat(1)
+    pads = np.array([0] * (len(s) - 1) + [1], np.int64)
     both = np.concatenate([pads, pads])
     return Operator("Pad", (numbers(r, *s),), (both,), {"mode": mode})
 
@@ -258,35 +253,10 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def run(given: argparse.Namespace, threads: int, progress: Progress) -> list[Measured]:
-    pace = QUICK if given.quick else Pace(rounds=given.rounds)
-    rows: list[Measured] = []
-    with (
-        tempfile.TemporaryDirectory(prefix="nanoloom-") as place,
-        Company(tuple(given.against.split(",")), Path(place)) as company,
-    ):
-        scratch = Path(place)
-        for task in tasks(given, scratch):
-            progress.say(f"{task.name}, threads: {threads}")
-            job = job_of(task, threads, scratch, host(), scratch / NANOLOOM.key)
-            rows.append(measure(task, job, company, pace))
-    return rows
-
-
 def main(arguments: list[str] | None = None) -> None:
     given = parse(arguments)
     given.count = min(given.count, 2) if given.quick else given.count
-    counts = [int(word) for word in given.threads.split(",")]
-    every: list[Measured] = []
-    with Progress(len(counts)) as progress:
-        for threads in counts:
-            rows = run(given, threads, progress)
-            print_sheet(sheet(rows, threads))
-            every += rows
-            progress.advance(f"threads: {threads}")
-    if given.json:
-        found = [{"name": r.task.name, **r.to_dict()} for r in every]
-        given.json.write_text(json.dumps(found, indent=1))
+    race(given, tasks, sheet)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,6 @@ its own, in turns, medians.
 from __future__ import annotations
 
 import argparse
-import json
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,20 +21,15 @@ from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks.arguments import add_race, parser_of
 from benchmarks.models import seeded_inputs
-from benchmarks.show import Progress, print_sheet
+from benchmarks.race import race
 from benchmarks.systems import (
     MODEL_PEERS,
     Measured,
     Task,
     absences,
-    job_of,
-    measure,
 )
 from benchmarks.whole_models import model_file
-from nanoloom.target.host import host
-from nanoloom_papers.reproduce.contenders import NANOLOOM, Company
 from nanoloom_papers.reproduce.tables import NAMES, Sheet
-from nanoloom_papers.reproduce.timing import QUICK, Pace
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 OPSET, IR_VERSION = 20, 10
@@ -164,36 +157,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def run(given: argparse.Namespace, threads: int, progress: Progress) -> list[Measured]:
-    pace = QUICK if given.quick else Pace(rounds=given.rounds)
-    rows: list[Measured] = []
-    with (
-        tempfile.TemporaryDirectory(prefix="nanoloom-") as place,
-        Company(tuple(given.against.split(",")), Path(place)) as company,
-    ):
-        scratch = Path(place)
-        folder: Path = given.folder or scratch
-        folder.mkdir(parents=True, exist_ok=True)
-        for task in tasks(given, folder):
-            progress.say(f"{task.name}, threads: {threads}")
-            job = job_of(task, threads, scratch, host(), scratch / NANOLOOM.key)
-            rows.append(measure(task, job, company, pace))
-    return rows
-
-
 def main(arguments: list[str] | None = None) -> None:
     given = parse(arguments)
-    counts = [int(word) for word in given.threads.split(",")]
-    every: list[Measured] = []
-    with Progress(len(counts)) as progress:
-        for threads in counts:
-            rows = run(given, threads, progress)
-            print_sheet(sheet(rows, threads))
-            every += rows
-            progress.advance(f"threads: {threads}")
-    if given.json:
-        found = [{"name": r.task.name, **r.to_dict()} for r in every]
-        given.json.write_text(json.dumps(found, indent=1))
+    race(given, tasks, sheet)
 
 
 if __name__ == "__main__":
