@@ -174,7 +174,7 @@ def lowered(
     with report.stage("graph"):
         graph = optimized(model, options, kept, alike)
     with report.stage("linalg"):
-        made = lower(graph, checked=options.checked, kept=kept or frozenset())
+        made = lower(graph, checked=options.checked, kept=kept)
         return with_precision(outline_repeats(made), options)
 
 

@@ -248,12 +248,12 @@ class Lowering:
 
 
 def lower(
-    model: onnx_ir.Model, *, checked: bool = False, kept: Set[str] = frozenset()
+    model: onnx_ir.Model, *, checked: bool = False, kept: Set[str] | None = None
 ) -> LinalgModule:
     """Lower a simplified model; an MLIR context must be current.
 
     checked: the program looks whether run-time indices are in range.  kept: values that
-    are computed when it runs, as they depend on sizes known then.
+    are computed when it runs, as they depend on sizes known then; None for known sizes.
     """
     graph = model.graph
     given = [v for v in graph.inputs if v.const_value is None]
@@ -263,8 +263,10 @@ def lower(
         kinds = [tensor_type(x.shape, x.dtype) for x in inputs]
         main = func.FuncOp("main", ir.FunctionType.get(kinds, []))
         entry = main.add_entry_block()
-    checks = Checks(checked)
-    lowering = Lowering(graph, model.opset_imports, entry, checks=checks, kept=kept)
+    checks = Checks(checked, is_open=kept is not None)
+    lowering = Lowering(
+        graph, model.opset_imports, entry, checks=checks, kept=kept or frozenset()
+    )
     for value, x, argument in zip(given, inputs, entry.arguments, strict=True):
         lowering.tensors[value] = Tensor(x.shape, x.dtype, argument, None, x.name)
     with ir.InsertionPoint(entry):

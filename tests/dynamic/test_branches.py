@@ -70,6 +70,10 @@ UNFIT = {
     "squeeze": ("o = Constant<value_ints = [0]>()  q = Squeeze(x, o)", {1}),
     "split": ("s = Constant<value_ints = [1, 1]>()  q, r = Split<axis = 0>(x, s)", {2}),
     "matmul": ("q = MatMul(x, x)", {4}),
+    "updates": (
+        "i = Constant<value = int64[1,1] {0}>()  q = ScatterND(x, i, x)",
+        {1},
+    ),
     "some samples": (
         "s = Constant<value_ints = [-1, 127]>()  q = Reshape(x, s)",
         {127},

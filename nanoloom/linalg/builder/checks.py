@@ -61,11 +61,13 @@ class Checks:
     """The checks of a program while it is lowered, in the order of its nodes.
 
     wanted: at run time; indices known while compiling are always looked at.
-    nested: in the body of a loop or a branch, which may never run.
+    nested: in the body of a loop or a branch, which may never run.  is_open: of a
+    program for all sizes.
     """
 
     wanted: bool = False
     nested: bool = False
+    is_open: bool = False
     made: list[Check] = field(default_factory=list[Check])
 
     @contextmanager

@@ -14,6 +14,7 @@ import onnx_ir
 from nanoloom.errors import ModelError
 from nanoloom.graph.conditions import keeps_running
 from nanoloom.graph.types import numpy_dtype, shape_of
+from nanoloom.graph.unfit_branch import for_all_sizes
 from nanoloom.ir.mlir import arith, ir, scf
 from nanoloom.linalg.builder.builder import Builder, tensor_type
 from nanoloom.linalg.builder.carried_checks import branch_out
@@ -29,13 +30,15 @@ from nanoloom.linalg.control.until import End, element, until
 
 def branch(b: Builder, node: Node) -> list[Tensor | None]:
     """If with a condition of run time; both branches give the same shapes."""
-    graphs = [node.graph("then_branch"), node.graph("else_branch")]
+    names = "then_branch", "else_branch"
+    graphs = [node.graph(name) for name in names]
     outputs = [(shape_of(v), numpy_dtype(v)) for v in graphs[0].outputs]
     kinds = [tensor_type(shape, dtype) for shape, dtype in outputs]
     made = scf.IfOp(element(b, node.input(0)), kinds, has_else=True)
     checks: list[list[Check]] = []
     errors: list[ModelError] = []
-    for graph, block in zip(graphs, (made.then_block, made.else_block), strict=True):
+    blocks = made.then_block, made.else_block
+    for name, graph, block in zip(names, graphs, blocks, strict=True):
         with b.checks.body() as found, ir.InsertionPoint(block):
             try:
                 made_here = node.lower_body(graph, [])
@@ -45,6 +48,8 @@ def branch(b: Builder, node: Node) -> list[Tensor | None]:
                 errors.append(error)
                 emptied(block)
                 found.clear()
+                if b.checks.is_open:  # what does not fit has the size of a sample
+                    error = for_all_sizes(node.where, name)
                 made_here = failed(b, str(error), outputs)
             scf.YieldOp([b.value(x) for x in made_here])
         checks.append(found)
