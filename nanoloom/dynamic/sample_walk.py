@@ -15,7 +15,7 @@ from nanoloom.graph.control import OPERATORS
 from nanoloom.graph.data_dependent.decisions import Decisions, Way
 from nanoloom.graph.data_dependent.trips import REPLACED
 from nanoloom.graph.propagate import Propagation
-from nanoloom.graph.types import is_static, operator_name, shape_of
+from nanoloom.graph.types import operator_name, static_shape
 from nanoloom.graph.unique_names import unique_names
 
 FEW = 64  # elements of a constant that is looked at
@@ -168,16 +168,13 @@ def walk_through(
 
 def seen(value: ir.Value, name: str = "") -> NodeSample:
     """A value as it is now."""
-    shape = shape_of(value) if is_tensor(value) and is_static(value) else None
+    is_typed = isinstance(value.type, ir.TensorType)
+    shape = static_shape(value) if is_typed else None
     tensor = value.const_value
     numbers = None
     if tensor is not None and tensor.size <= FEW and is_counted(tensor.dtype):
         numbers = np.asarray(tensor.numpy())
     return NodeSample(name or value.name or "", shape, tensor is not None, numbers)
-
-
-def is_tensor(value: ir.Value) -> bool:
-    return value.type is None or isinstance(value.type, ir.TensorType)
 
 
 def is_counted(dtype: ir.DataType) -> bool:

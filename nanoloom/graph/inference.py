@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable
+from dataclasses import dataclass
 
 import numpy as np
 import onnx
@@ -17,7 +18,7 @@ from nanoloom.graph.alike_nodes import Answers, data_key, operator_key, type_key
 from nanoloom.graph.completion import complete
 from nanoloom.graph.onnx_crash_guards import require_no_crash
 from nanoloom.graph.reshape_inference import reshaped
-from nanoloom.graph.types import is_static, set_type, shape_of, type_proto
+from nanoloom.graph.types import is_static, merged, shape_of, type_proto
 
 REFUSALS = (
     shape_inference.InferenceError, checker.ValidationError, RuntimeError, KeyError,
@@ -34,7 +35,33 @@ FIRST_INFERRED = {
 NEGATIVE_AXES = 11  # the first operator set that has them everywhere
 LIKE_INPUT = ("GroupNormalization", "MeanVarianceNormalization")
 DATA_LIMIT = 4096  # elements of a constant that inference may want to see
-INFERRED = Answers[list[onnx.TypeProto | None]]()
+
+
+@dataclass(frozen=True)
+class Inferred:
+    """What ONNX says of an output, as far as it can tell."""
+
+    type: ir.TypeProtocol | None
+    shape: ir.Shape | None
+
+    @classmethod
+    def of(cls, proto: onnx.TypeProto) -> Inferred:
+        kind = ir.serde.deserialize_type_proto_for_type(proto)
+        return cls(kind, ir.serde.deserialize_type_proto_for_shape(proto))
+
+    def give(self, value: ir.Value) -> None:
+        """To an output, which may be changed later (symbolic dimensions stay unknown).
+
+        A shape that it has already fills in what is open.
+        """
+        if self.type is not None:
+            is_plain = isinstance(self.type, ir.TensorType)
+            value.type = ir.TensorType(self.type.dtype) if is_plain else self.type
+        if self.shape is not None:
+            value.shape = merged(self.shape.copy(), value.shape)
+
+
+INFERRED = Answers[list[Inferred | None]]()
 
 
 def infer(node: ir.Node, opsets: dict[str, int]) -> None:
@@ -54,18 +81,13 @@ def infer(node: ir.Node, opsets: dict[str, int]) -> None:
         node.outputs[0].type, node.outputs[0].shape = first.type, ir.Shape(shape)
         return
     version = max(version, FIRST_INFERRED.get(node.op_type, 1))
-    schema = onnx.defs.get_schema(node.op_type, version, node.domain)
-    found = INFERRED.of(
-        asked(node, opsets), lambda: inferred(node, opsets, schema, version)
-    )
-    for value, proto in zip(node.outputs, found, strict=True):
-        if proto is not None:
-            made = ir.serde.deserialize_type_proto_for_type(proto)
-            if isinstance(made, ir.TensorType):
-                require_declared_type(node, value, made.dtype)
-            set_type(value, proto)
-            if isinstance(value.type, ir.TensorType):
-                require_extents(node, value)
+    found = INFERRED.of(asked(node, opsets), lambda: inferred(node, opsets, version))
+    for value, made in zip(node.outputs, found, strict=True):
+        if made is not None:
+            if isinstance(made.type, ir.TensorType):
+                require_declared_type(node, value, made.type.dtype)
+            made.give(value)
+            require_extents(node, value)
     complete(node)
 
 
@@ -77,8 +99,8 @@ def asked(node: ir.Node, opsets: dict[str, int]) -> Hashable | None:
 
 
 def inferred(
-    node: ir.Node, opsets: dict[str, int], schema: onnx.defs.OpSchema, version: int
-) -> list[onnx.TypeProto | None]:
+    node: ir.Node, opsets: dict[str, int], version: int
+) -> list[Inferred | None]:
     """The types of a node's outputs by ONNX's inference; None where it cannot tell."""
     values = {x.name: x for x in node.inputs if x is not None and x.name}
     types = {
@@ -95,7 +117,7 @@ def inferred(
     imports = [onnx.helper.make_opsetid(d, v) for d, v in versions.items()]
     try:
         found = shape_inference.infer_node_outputs(
-            schema,
+            onnx.defs.get_schema(node.op_type, version, node.domain),
             proto_for_inference(node, version),
             types,
             data,
@@ -107,7 +129,8 @@ def inferred(
             f"its inputs do not fit together: {reason}",
             where=f"node {node.name} ({node.op_type})",
         ) from None
-    return [found.get(value.name or "") for value in node.outputs]
+    protos = [found.get(value.name or "") for value in node.outputs]
+    return [None if proto is None else Inferred.of(proto) for proto in protos]
 
 
 def require_extents(node: ir.Node, value: ir.Value) -> None:

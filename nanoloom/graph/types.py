@@ -25,12 +25,16 @@ FEW = 1024  # elements of an input that may decide about shapes
 
 def is_static(value: ir.Value) -> bool:
     """Whether element type and every dimension are known."""
-    shape = value.shape
-    return (
-        value.dtype is not None
-        and shape is not None
-        and all(isinstance(d, int) for d in shape)
-    )
+    return value.dtype is not None and static_shape(value) is not None
+
+
+def static_shape(value: ir.Value) -> tuple[int, ...] | None:
+    """The shape, if every dimension is known."""
+    if value.shape is None:
+        return None
+    dims = value.shape.dims
+    known = tuple([d for d in dims if isinstance(d, int)])
+    return known if len(known) == len(dims) else None
 
 
 def shape_of(value: ir.Value) -> tuple[int, ...]:
@@ -71,22 +75,12 @@ def type_proto(value: ir.Value) -> onnx.TypeProto | None:
     return proto
 
 
-def set_type(value: ir.Value, proto: onnx.TypeProto) -> None:
-    """Take over what onnx inferred (its symbolic dimensions stay unknown)."""
-    made = ir.serde.deserialize_type_proto_for_type(proto)
-    if made is not None:
-        value.type = made
-    shape = ir.serde.deserialize_type_proto_for_shape(proto)
-    if shape is not None:
-        value.shape = merged(shape, value.shape)
-
-
 def merged(inferred: ir.Shape, hint: ir.Shape | None) -> ir.Shape:
     """An inferred shape; a hint that does not contradict it fills what it leaves open.
 
     Names in it stay unknown.
     """
-    if hint is None or len(hint) != len(inferred):
+    if hint is None or len(hint) != len(inferred) or inferred.is_static():
         return inferred
     pairs = list(zip(inferred, hint, strict=True))
     if any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs):
