@@ -146,9 +146,11 @@ _TAKEN = """
 def c_name(model_name: str) -> str:
     """A model's name as part of a C name: `bert-base.v2` -> `bert_base_v2`.
 
-    A digit may come first, since `nanoloom_` stands before it.
+    A character outside of ASCII is its code: `größe` -> `gr_u00f6_u00df_e`, so that no
+    two such names are one.  A digit may come first, since `nanoloom_` stands before it.
     """
-    name = re.sub(r"[^0-9A-Za-z]+", "_", model_name).strip("_") or "model"
+    plain = "".join(c if c.isascii() else f"_u{ord(c):04x}_" for c in model_name)
+    name = re.sub(r"[^0-9A-Za-z]+", "_", plain).strip("_") or "model"
     return f"{name}_model" if name.lower().split("_")[0] in _TAKEN.split() else name
 
 

@@ -106,3 +106,18 @@ def test_diagonal(tmp_path: Path, k: int) -> None:
     for h, w in sizes(1, 8):
         x = np.zeros((h, w), np.float32)
         np.testing.assert_array_equal(eye(x), np.eye(h, w, k))
+
+
+@pytest.mark.parametrize("left, right", [("uint8", "uint8"), ("int8", "int8")])
+def test_products_of_two_results_in_8_bits(left: str, right: str) -> None:
+    """Queries and keys: neither is packed, whatever a CPU multiplies them by."""
+    text = f"""({left}[n, 2, l, 8] a, {right}[n, 2, 8, m] b)
+        => (int32[n, 2, l, m] y) {{ y = MatMulInteger(a, b) }}"""
+    program = nanoloom.compile(model(text))
+    random = np.random.default_rng(3)
+    for n, rows, columns in ((2, 13, 11), (1, 1, 1), (3, 40, 67)):
+        a = random.integers(0, 128, (n, 2, rows, 8)).astype(left)
+        b = random.integers(0, 128, (n, 2, 8, columns)).astype(right)
+        y = program({"a": a, "b": b})["y"]
+        assert not program.open.reason
+        assert np.array_equal(y, a.astype(int) @ b.astype(int))

@@ -79,6 +79,11 @@ def test_a_script_says_it(words: tuple[Directive, ...], line: str) -> None:
              Versions("product", (4,))),
             "every tile of product has 8 rows of i",
         ),
+        (
+            (TILED[0], Nanokernel(6, 2, Lanes(16), False, "int8-pairs"),
+             Versions("product", (4,))),
+            "the right operand of product is not packed",
+        ),
         ((*TILED, Balance("product")), "the tiles of i are known"),
         ((*PACKED, Tail("product", 2)), "a full tile has 2 vectors"),
         ((*TILED, Tail("product", 1)), "product multiplies no panels"),

@@ -64,6 +64,9 @@ class Versions(TailNote):
 
     def require(self, nest: LoopNest, placement: Placement) -> None:
         code = self.code(placement)
+        if code.family != MULTIPLY_ADDS and not code.packed:
+            reason = f"the right operand of {self.stage} is not packed"
+            refuse(self, reason, "say this of multiply-adds, or of packed panels")
         require_tuple(self, "rows", self.rows)
         for count in self.rows:
             require_number(self, "rows", count)
