@@ -121,3 +121,25 @@ def test_products_of_two_results_in_8_bits(left: str, right: str) -> None:
         y = program({"a": a, "b": b})["y"]
         assert not program.open.reason
         assert np.array_equal(y, a.astype(int) @ b.astype(int))
+
+
+def test_transposed_convolution_with_phases_of_fewer_taps() -> None:
+    text = """(float[1, 5, h, w] x, float[5, 18, 3, 3] filters)
+        => (float[1, 18, a, b] y) { y = ConvTranspose<strides = [2, 2]>(x, filters) }"""
+    program = nanoloom.compile(model(text))
+    random = np.random.default_rng(4)
+    filters = random.standard_normal((5, 18, 3, 3), np.float32)
+    for h, w in sizes(1, 6):
+        x = random.standard_normal((1, 5, h, w), np.float32)
+        y = program({"x": x, "filters": filters})["y"]
+        assert not program.open.reason
+        right = np.zeros((1, 18, 2 * h + 1, 2 * w + 1))
+        size = np.zeros_like(right)
+        for i, j in np.ndindex(3, 3):
+            place = (slice(None), slice(None), slice(i, i + 2 * h, 2),
+                     slice(j, j + 2 * w, 2))  # fmt: skip
+            tap = filters[:, :, i, j].astype(float)
+            right[place] += np.einsum("nchw,cf->nfhw", x.astype(float), tap)
+            size[place] += np.einsum("nchw,cf->nfhw", abs(x).astype(float), abs(tap))
+        assert (abs(y - right) <= 21 * EPS * size).all()
+        assert not (abs(y * 1.01 - right) <= 21 * EPS * size).all()

@@ -1,28 +1,20 @@
-"""ConvTranspose: all output phases of a strided transpose as one contraction.
+"""ConvTranspose: the output phases of a strided transpose as contractions.
 
 Place o of the full result is stride * q + r.  Tap k reaches it from x[q - j] where
 k == stride * j + r, so for each phase r it is a convolution with stride 1, and all
-phases together are one contraction into [n, (q, r)..., f], which is [n, o..., f].
+phases of as many taps are one contraction into their part of [n, (q, r)..., f], which
+is [n, o..., f].
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 
-from nanoloom.ir.mlir import ir
-from nanoloom.linalg.builder.builder import (
-    PARALLEL,
-    REDUCTION,
-    Builder,
-    Map,
-    computed_as,
-)
+from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.node import Node
-from nanoloom.linalg.builder.scalar import Scalar
 from nanoloom.linalg.builder.tensor import Tensor, changed
 from nanoloom.linalg.builder.window import (
     from_channels_last,
@@ -30,10 +22,9 @@ from nanoloom.linalg.builder.window import (
     to_channels_last,
 )
 from nanoloom.linalg.products.convolution import add_bias
+from nanoloom.linalg.products.transposed_phases import contract
 from nanoloom.weights.chunked_conversion import Stored
 from nanoloom.weights.weight import Derivation, Shape
-
-FEW = 16  # features: fewer fill no vector of f32
 
 
 def conv_transpose(b: Builder, node: Node) -> Tensor:
@@ -52,7 +43,7 @@ def conv_transpose(b: Builder, node: Node) -> Tensor:
     before = [0, *[j - 1 for j in taps], 0]
     after = [0, *[max(q - s, 0) for q, s in zip(counts, size, strict=True)], 0]
     padded = b.pad(last, before, after)
-    full = contract(b, padded, flipped, counts, node.int("group", 1))
+    full = contract(b, padded, flipped, counts, spans, node.int("group", 1))
     whole = (x.shape[0], *shape, full.shape[-1])
     if full.shape != whole:
         full = b.slice(full, [0, *low, 0], whole)
@@ -154,84 +145,6 @@ def spread(b: Builder, x: Tensor, steps: Sequence[int]) -> Tensor:
     whole = b.reshape(padded, [s * k for s, k in zip(x.shape, steps, strict=True)])
     shape = [(s - 1) * k + 1 for s, k in zip(x.shape, steps, strict=True)]
     return b.slice(whole, [0] * x.rank, shape)
-
-
-def contract(
-    b: Builder, x: Tensor, w: Tensor, counts: Sequence[int], groups: int
-) -> Tensor:
-    """[n, s..., c], [c, f / groups, (j, r)...] to [n, (q * r)..., f].
-
-    Loops: n, (q, r)..., group, f; j..., c.  x is padded so that place q + j is there.
-    Few features are one loop with as many of the last phases as a vector holds.
-    """
-    wide, rank = computed_as(x.dtype), len(counts)
-    n, *size, channels = x.shape
-    made, phases = w.shape[1], w.shape[3::2]
-    joined = phases_in_vector(made, phases) if groups == 1 else 0
-    if joined:
-        w = with_features(b, w, joined)
-    steps, features = w.shape[3::2], w.shape[1]
-    group = [groups] if groups > 1 else []
-    x = b.reshape(x, (n, *size, *group, channels // groups))
-    w = b.reshape(w, (*group, channels // groups, *w.shape[1:]))
-    pairs = [d for pair in zip(counts, steps, strict=True) for d in pair]
-    out = b.full((n, *pairs, *group, features), 0, wide)
-    free = out.rank
-    at = [ir.AffineDimExpr.get(d) for d in range(free + rank + 1)]
-    between, feature, channel = at[1 + 2 * rank : free - 1], at[free - 1], at[-1]
-    x_map = [at[0], *[at[1 + 2 * i] + at[free + i] for i in range(rank)]]
-    w_map = [*between, channel, feature]
-    for i in range(rank):
-        w_map += [at[free + i], at[2 + 2 * i]]
-
-    def body(element: Scalar, weight: Scalar, total: Scalar) -> Scalar:
-        return total + element * weight
-
-    result = b.generic(
-        [
-            (x, Map.get(len(at), 0, [*x_map, *between, channel])),
-            (w, Map.get(len(at), 0, w_map)),
-        ],
-        [(out, Map.get(len(at), 0, at[:free]))],
-        [PARALLEL] * free + [REDUCTION] * (rank + 1),
-        body,
-    )[0]
-    if joined > 1:
-        result = behind_pixels(b, result, phases[-joined:], made)
-    shape = [q * r for q, r in zip(counts, phases, strict=True)]
-    return b.reshape(result, (n, *shape, groups * made))
-
-
-def phases_in_vector(features: int, phases: Sequence[int]) -> int:
-    """How many of the last phases are beside few features, which alone fill none."""
-    joined, count = 0, features
-    while joined < len(phases) and count * phases[-1 - joined] <= FEW:
-        joined, count = joined + 1, count * phases[-1 - joined]
-    return max(joined, int(features < FEW))
-
-
-def with_features(b: Builder, w: Tensor, joined: int) -> Tensor:
-    """[c, f, (j, r)...] with the last phases beside the features, which lie behind:
-    [c, (r... f), (j, r or 1)...]."""
-    taken = range(w.rank - 2 * joined + 1, w.rank, 2)
-    others = [d for d in range(2, w.rank) if d not in taken]
-    turned = b.transpose(w, [0, *taken, 1, *others])
-    features = prod(w.shape[d] for d in (*taken, 1))
-    steps = [1 if d in taken else w.shape[d] for d in range(2, w.rank)]
-    return b.reshape(turned, (w.shape[0], features, *steps))
-
-
-def behind_pixels(
-    b: Builder, made: Tensor, phases: Sequence[int], features: int
-) -> Tensor:
-    """[..., (q, 1)..., (r... f)] with each phase behind its pixels: (q, r)..., f."""
-    *outer, _ = made.shape
-    joined = len(phases)
-    first = len(outer) - 2 * joined
-    pixels = outer[first::2]
-    split = b.reshape(made, (*outer[:first], *pixels, *phases, features))
-    pairs = [d for i in range(joined) for d in (first + i, first + joined + i)]
-    return b.transpose(split, [*range(first), *pairs, split.rank - 1])
 
 
 OPERATORS = {"ConvTranspose": conv_transpose}

@@ -167,6 +167,33 @@ def test_conv_transpose(
         assert not close(0 * got, right, size, w[:, 0].size)
 
 
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize("kernel", [(3, 3), (2, 5), (1, 4)])
+@pytest.mark.parametrize("dilation", [1, 2])
+def test_transposed_phases_of_many_features(
+    kernel: tuple[int, int], dilation: int, constant: bool
+) -> None:
+    """Phases of fewer taps are products of their own; those of none are the bias."""
+    r = np.random.default_rng(5)
+    x, w = r.standard_normal((2, 6, 5, 4)), r.standard_normal((6, 17, *kernel))
+    bias = r.standard_normal(34)
+    x, w, bias = (v.astype(np.float32) for v in (x, w, bias))
+    case = {
+        "strides": [2, 3],
+        "dilations": [dilation, 1],
+        "pads": [0, 1, 1, 0],
+        "output_padding": [1, 2],
+    }
+    shared = [1] if constant else []
+    got = run_node("ConvTranspose", [x, w, bias], group=2, constants=shared, **case)[0]
+    added = bias.reshape(-1, 1, 1)
+    wide, weights = x.astype(np.float64), w.astype(np.float64)
+    right = transposed(wide, weights, 2, case) + added
+    size = transposed(abs(wide), abs(weights), 2, case) + abs(added)
+    assert close(got, right, size, w[:, 0].size)
+    assert not close(0 * got, right, size, w[:, 0].size)
+
+
 @pytest.mark.parametrize("kind", [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)])
 def test_half_precision_is_rounded_once(kind: np.dtype) -> None:
     r = np.random.default_rng(3)
