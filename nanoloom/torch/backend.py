@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch._C._functorch import is_functorch_wrapped_tensor
 from torch._dynamo.backends.common import aot_autograd
 from torch._guards import TracingContext
 from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
@@ -100,10 +101,13 @@ def plain_graph(graph: fx.GraphModule, fakes: Sequence[Any]) -> fx.GraphModule |
 
 
 def is_region(owner: fx.GraphModule, node: fx.Node) -> bool:
-    """Whether a node is a graph inside, or begins or ends a region of autocast."""
+    """Whether a node is a graph inside, begins or ends a region of autocast, or is a
+    tensor as a transform (vmap, grad) sees it, which AOTAutograd takes away."""
     if node.op != "get_attr":
         return node.target in AUTOCAST
-    return isinstance(getattr(owner, str(node.target), None), fx.GraphModule)
+    held = getattr(owner, str(node.target), None)
+    wrapped = isinstance(held, torch.Tensor) and is_functorch_wrapped_tensor(held)
+    return wrapped or isinstance(held, fx.GraphModule)
 
 
 def shares(traced: fx.GraphModule) -> bool:

@@ -114,6 +114,21 @@ def test_views_of_open_sizes_lie_in_their_arguments(
             assert close(*pair), number
 
 
+class OfRows(nn.Module):
+    def forward(self, x: Any) -> Any:
+        summed = torch.vmap(lambda row: (row * row).sum(), in_dims=1)(x)
+        return summed, torch.vmap(torch.dot)(x, x.sin())
+
+
+def test_transforms_of_functions(options: dict[str, Any]) -> None:
+    """AOTAutograd traces what vmap makes; a trace before it holds tensors of vmap's."""
+    fast, module = compiled(OfRows(), options, fullgraph=True), OfRows()
+    for rows in (5, 3, 8):
+        x = torch.randn(rows, 4)
+        with torch.no_grad():
+            assert all(map(close, fast(x), module(x)))
+
+
 def test_a_graph_behind_autograd_has_numbers_of_its_own(
     options: dict[str, Any],
 ) -> None:

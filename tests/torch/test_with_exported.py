@@ -249,6 +249,23 @@ def test_a_module_that_computes_nothing_is_refused() -> None:
         nanoloom.compile(Nothing(), (torch.ones(3),))
 
 
+class Filled(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return (x + 1).mul_(2)
+
+
+def test_what_torch_itself_cannot_decompose_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails(*given: Any) -> Any:
+        raise RuntimeError("no storage\nand a long trace")
+
+    exported = torch.export.export(Filled(), (torch.ones(3),))
+    monkeypatch.setattr(type(exported), "run_decompositions", fails)
+    with pytest.raises(Unsupported, match="exported: RuntimeError: no storage;"):
+        nanoloom.compile(exported, via="onnx")
+
+
 class Heads(nn.Module):
     def forward(self, x: Any) -> Any:
         few = x.repeat_interleave(2, 1)

@@ -6,6 +6,7 @@ import torch
 from torch import fx
 from torch.export import ExportedProgram
 
+from nanoloom.errors import Unsupported
 from nanoloom.frontend.torch.call import fake_of, is_mutation
 from nanoloom.frontend.torch.unseen_changes import without_unseen
 
@@ -21,9 +22,25 @@ def functional(exported: ExportedProgram) -> tuple[ExportedProgram, fx.Graph]:
     is_plain = not any(n.op == "get_attr" for n in graph.nodes)
     if is_plain and (made := without_unseen(graph)) is not None:
         return exported, made
-    made = exported.run_decompositions({})
+    made = decomposed(exported)
     restore_types(graph, made.graph)
     return made, made.graph
+
+
+def decomposed(exported: ExportedProgram) -> ExportedProgram:
+    """The program as torch makes it of others' operators, none of them in place.
+
+    Raises Unsupported where torch cannot.
+    """
+    try:
+        return exported.run_decompositions({})
+    except Exception as error:  # whatever passes of torch raise
+        said = str(error).strip().partition("\n")[0]
+        raise Unsupported(
+            f"torch cannot decompose what it exported: {type(error).__name__}: {said}",
+            where="module",
+            hint='torch.compile(module, backend="nanoloom") may trace it',
+        ) from error
 
 
 def restore_types(before: fx.Graph, graph: fx.Graph) -> None:

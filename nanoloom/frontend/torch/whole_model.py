@@ -16,6 +16,7 @@ from torch.export.graph_signature import (
 
 from nanoloom.errors import Unsupported
 from nanoloom.frontend.torch.exported import CHANGES
+from nanoloom.frontend.torch.functional import decomposed
 from nanoloom.frontend.torch.given import INSTALL
 from nanoloom.frontend.torch.imported import Imported
 
@@ -25,8 +26,8 @@ def import_whole(
 ) -> Imported:
     """Raises Unsupported for what torch's exporter refuses, or leaves out."""
     del names
-    decomposed = exported.run_decompositions({})
-    signature = decomposed.graph_signature
+    made = decomposed(exported)
+    signature = made.graph_signature
     if any(spec.kind in CHANGES for spec in signature.output_specs):
         raise Unsupported(
             "changes tensors in place, which torch's exporter to ONNX leaves out",
@@ -39,20 +40,20 @@ def import_whole(
     imported = Imported(model)
     for value in model.graph.inputs:
         imported.inputs[str(value.name)] = places[str(value.name)]
-    (node,) = (n for n in decomposed.graph.nodes if n.op == "output")
-    made = iter(model.graph.outputs)
+    (node,) = (n for n in made.graph.nodes if n.op == "output")
+    results = iter(model.graph.outputs)
     for given, spec in zip(node.args[0], signature.output_specs, strict=True):
         if spec.kind == OutputKind.USER_OUTPUT:
-            imported.results.append(result(given, made))
+            imported.results.append(result(given, results))
             if isinstance(given, fx.Node) and not is_tensor(given):
                 imported.numbers.add(imported.results[-1][1])
     return imported
 
 
-def result(given: Any, made: Any) -> tuple[str, Any]:
+def result(given: Any, results: Any) -> tuple[str, Any]:
     if not isinstance(given, fx.Node):
         return "constant", given
-    return "output", str(next(made).name)
+    return "output", str(next(results).name)
 
 
 def is_tensor(node: fx.Node) -> bool:
