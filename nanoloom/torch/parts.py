@@ -136,7 +136,7 @@ def stand_in(importer: Importer, node: fx.Node) -> Any:
 
 
 def fresh(importer: Importer, node: fx.Node, value: Any) -> Any:
-    if isinstance(value, torch.SymInt | torch.SymFloat):
+    if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
         return number(importer, node, value)
     if not isinstance(value, torch.Tensor):
         return value
@@ -149,15 +149,23 @@ def fresh(importer: Importer, node: fx.Node, value: Any) -> Any:
 
 
 def number(
-    importer: Importer, node: fx.Node, value: torch.SymInt | torch.SymFloat
+    importer: Importer,
+    node: fx.Node,
+    value: torch.SymInt | torch.SymFloat | torch.SymBool,
 ) -> Any:
     """An input of one number, for what is computed with it."""
-    is_size = isinstance(value, torch.SymInt)
-    dtype = ir.DataType.INT64 if is_size else ir.DataType.DOUBLE
+    dtype = next(made for kind, made in SCALARS.items() if isinstance(value, kind))
     made = importer.writer.input(f"{node.name}.stand_in", dtype, [])
     if isinstance(value, torch.SymInt) and not importer.sizes.knows(value):
         importer.sizes.set(value, made)
     return made
+
+
+SCALARS = {
+    torch.SymInt: ir.DataType.INT64,
+    torch.SymFloat: ir.DataType.DOUBLE,
+    torch.SymBool: ir.DataType.BOOL,
+}
 
 
 def bytes_across(node: fx.Node) -> int:

@@ -123,3 +123,60 @@ def test_conditions_that_are_only_asserted(tmp_path: Path) -> None:
     for first in (0, 3, 7):
         sizes = torch.tensor([first, 7 - first])
         assert same(program(x, sizes), Parts()(x, sizes))
+
+
+class BySizes(nn.Module):
+    def forward(self, x: Any) -> Any:
+        rows, columns = x.shape
+        tall = torch.cond(rows > columns, torch.sin, torch.cos, (x,))
+        half = torch.cond(rows / 2 <= 1.5, torch.relu, torch.neg, (x,))
+        even = torch.cond(torch.sym_not(rows % 2 == 0), torch.tanh, torch.abs, (x,))
+        return tall, half, even
+
+
+def test_conditions_of_sizes(tmp_path: Path) -> None:
+    open_sizes = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
+    exported = torch.export.export(
+        BySizes(), (torch.randn(5, 4),), dynamic_shapes=(open_sizes,)
+    )
+    program = nanoloom.compile(exported, cache=tmp_path, threads=1)
+    options = {"cache": tmp_path, "threads": 1}
+    fast = torch.compile(
+        BySizes(), backend=backend, dynamic=True, fullgraph=True, options=options
+    )
+    for rows, columns in ((5, 4), (2, 7), (4, 4), (3, 2)):
+        x = torch.randn(rows, columns)
+        for run in (program, fast):
+            with torch.no_grad():
+                assert all(map(same, run(x), BySizes()(x)))
+
+
+class ByNumbers(nn.Module):
+    def __init__(self, decides: Any) -> None:
+        super().__init__()
+        self.decides = decides
+
+    def forward(self, x: Any, n: Any) -> Any:
+        return torch.cond(self.decides(x, n), torch.sin, torch.cos, (x,))
+
+
+@pytest.mark.parametrize(
+    "decides",
+    [
+        lambda x, n: n.item() >= 3,
+        lambda x, n: n.item() != 2,
+        lambda x, n: n.item() > 1.5,
+        lambda x, n: torch.sym_not(n.item() * 2 > x.shape[0]),
+        lambda x, n: x.sum().item() > 0,
+        lambda x, n: x.sum().item() < n.item(),
+    ],
+)
+def test_conditions_of_numbers_in_data(decides: Any, tmp_path: Path) -> None:
+    x, module = torch.randn(3, 4), ByNumbers(decides)
+    exported = torch.export.export(
+        module, (x, torch.tensor(3)), dynamic_shapes=({0: ROWS}, None)
+    )
+    program = nanoloom.compile(exported, cache=tmp_path, threads=1)
+    for rows, n in ((3, -1), (1, 2), (5, 3), (4, 4)):
+        x, number = torch.randn(rows, 4), torch.tensor(n)
+        assert same(program(x, number), module(x, number))

@@ -21,14 +21,19 @@ from nanoloom.frontend.torch.element_types import element_type, numpy_view
 from nanoloom.frontend.torch.movement import getitem
 from nanoloom.frontend.torch.operators import operator_for
 from nanoloom.frontend.torch.pair import Pair
-from nanoloom.frontend.torch.sizes import Sizes, expression
+from nanoloom.frontend.torch.sizes import Sizes
 from nanoloom.frontend.torch.torchlib import from_torchlib
-from nanoloom.frontend.torch.writer import Writer
+from nanoloom.frontend.torch.writer import INT64, Writer
 
+BOOL, DOUBLE = ir.DataType.BOOL, ir.DataType.DOUBLE
 SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 ARITHMETIC = {
     operator.add: "Add", operator.sub: "Sub", operator.mul: "Mul",
     torch.sym_max: "Max", torch.sym_min: "Min", operator.mod: "Mod",
+}  # fmt: skip
+COMPARISONS = {
+    operator.gt: "Greater", operator.ge: "GreaterOrEqual", operator.lt: "Less",
+    operator.le: "LessOrEqual", operator.eq: "Equal", operator.ne: "Equal",
 }  # fmt: skip
 LEFT = 'torch.compile(module, backend="nanoloom") leaves it to torch, without fullgraph'
 SELF = re.compile(r"^L\['\w+'\]\.?")  # in front of a path, in graphs of Dynamo
@@ -124,37 +129,51 @@ class GraphImporter:
 
     def _number(self, call: Call) -> Any:
         """A size of dimensions, or a number computed of data."""
-        out, target = call.out, call.node.target
+        out = call.out
         if isinstance(out, int | float | bool):
             return out
-        if isinstance(out, torch.SymInt) and self.sizes.knows(out):
-            return self.sizes.of(out)
-        if isinstance(out, torch.SymFloat) and self.sizes.knows(out):
-            return self.sizes.real(expression(out))
-        if name_of(target) in ("item", "_local_scalar_dense"):
-            value = self.writer.scalar(call.value("self"))
-        elif name_of(target) == "sym_size":
-            source, axis = call.node.args
-            x = self.values[source]
-            axis = int(axis) + fake_of(source).dim() if int(axis) < 0 else int(axis)
-            shape = self.writer.typed(
-                ir.DataType.INT64, "Shape", x, start=axis, end=axis + 1
-            )
-            value = self.writer.scalar(shape)
-        elif target in ARITHMETIC and not isinstance(out, torch.SymFloat):
-            given = [self._operand(x) for x in call.node.args]
-            value = self.writer(ARITHMETIC[target], *given)
-        elif target is torch.sym_ite:
-            decides, *either = call.node.args
-            ways = map(self._operand, either)
-            value = self.writer("Where", self.values[decides], *ways)
-        elif target in (operator.floordiv, math.floor, operator.truediv):
-            raise call.refuse("divides a size that data decides")
-        else:
-            raise call.refuse("computes a number that is not known")
+        if isinstance(out, SYMBOLIC) and self.sizes.knows(out):
+            return self.sizes.number(out)
+        compares = isinstance(out, torch.SymBool)
+        value = self._condition(call) if compares else self._of_data(call)
         if isinstance(out, torch.SymInt):
             self.sizes.set(out, value)
         return value
+
+    def _of_data(self, call: Call) -> ir.Value:
+        out, target, w = call.out, call.node.target, self.writer
+        if name_of(target) in ("item", "_local_scalar_dense"):
+            return w.scalar(call.value("self"))
+        if name_of(target) == "sym_size":
+            source, axis = call.node.args
+            x = self.values[source]
+            axis = int(axis) + fake_of(source).dim() if int(axis) < 0 else int(axis)
+            return w.scalar(w.typed(INT64, "Shape", x, start=axis, end=axis + 1))
+        if target is torch.sym_float:
+            return call.of(call.node.args[0], DOUBLE)
+        if target in ARITHMETIC and not isinstance(out, torch.SymFloat):
+            return w(ARITHMETIC[target], *map(self._operand, call.node.args))
+        if target is torch.sym_ite:
+            decides, *either = call.node.args
+            return w("Where", self.values[decides], *map(self._operand, either))
+        if target in (operator.floordiv, math.floor, operator.truediv):
+            raise call.refuse("divides a size that data decides")
+        raise call.refuse("computes a number that is not known")
+
+    def _condition(self, call: Call) -> ir.Value:
+        """How numbers that data decide compare; as Python does, with 64 bits."""
+        target: Any = call.node.target
+        given, w = call.node.args, self.writer
+        if name_of(target) in ("item", "_local_scalar_dense"):
+            return w.scalar(call.value("self"))
+        if target is torch.sym_not:
+            return w("Not", call.of(given[0], BOOL))
+        if target not in COMPARISONS:
+            raise call.refuse("computes a number that is not known")
+        is_real = any(isinstance(fake_of(x), float | torch.SymFloat) for x in given)
+        each = [call.of(x, DOUBLE if is_real else INT64) for x in given]
+        found = w(COMPARISONS[target], *each)
+        return w("Not", found) if target is operator.ne else found
 
     def _operand(self, argument: Any) -> ir.Value:
         value = self.values[argument] if isinstance(argument, fx.Node) else argument

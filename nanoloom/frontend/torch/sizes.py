@@ -61,7 +61,7 @@ class Sizes:
                     next(iter(expr.free_symbols)), (value, axis, expr)
                 )
 
-    def knows(self, size: torch.SymInt | torch.SymFloat) -> bool:
+    def knows(self, size: torch.SymInt | torch.SymFloat | torch.SymBool) -> bool:
         """Whether all symbols of a size are found in shapes of inputs."""
         return all(s in self._axes for s in expression(size).free_symbols)
 
@@ -132,6 +132,34 @@ class Sizes:
             made = w(op, made, term)
         return made
 
+    def number(
+        self, asked: torch.SymInt | torch.SymFloat | torch.SymBool
+    ) -> int | ir.Value:
+        """What is computed of sizes, or how they compare: a number, or 0-d."""
+        if isinstance(asked, torch.SymFloat):
+            return self.real(expression(asked))
+        if isinstance(asked, torch.SymBool):
+            return self._condition(expression(asked))
+        return self.of(asked)
+
+    def _condition(self, expr: Expr) -> ir.Value:
+        w = self.writer
+        if expr in (S.true, S.false):
+            return w.constant(bool(expr), BOOL)
+        if isinstance(expr, S.Ne):
+            return w("Not", self._condition(S.Eq(*expr.args, evaluate=False)))
+        for kind, op in COMPARED:
+            if isinstance(expr, kind):
+                whole = all(side.is_integer for side in expr.args)
+                return w(op, *map(self._operand if whole else self.real, expr.args))
+        for kind, op in JOINED:
+            if isinstance(expr, kind):
+                made, *rest = map(self._condition, expr.args)
+                for term in rest:
+                    made = w(op, made, term)
+                return w("Not", made) if kind is S.Not else made
+        raise unknown(expr)
+
     def _operand(self, expr: Expr) -> ir.Value:
         return self.operand(self._value(expr))
 
@@ -177,7 +205,7 @@ class Sizes:
         return w("Div", found, w.constant(int(a))) if a != 1 else found
 
 
-def expression(size: torch.SymInt | torch.SymFloat) -> Expr:
+def expression(size: torch.SymInt | torch.SymFloat | torch.SymBool) -> Expr:
     """What torch knows of a size; equal sizes have equal ones."""
     return S.expand(size.node.expr)
 
@@ -202,7 +230,12 @@ CHAINS = (
 )
 DIVISIONS = (F.FloorDiv, F.CleanDiv)
 REMAINDERS = (F.Mod, F.PythonMod)
-DOUBLE = ir.DataType.DOUBLE
+BOOL, DOUBLE = ir.DataType.BOOL, ir.DataType.DOUBLE
+COMPARED = (
+    (S.Eq, "Equal"), (S.StrictLessThan, "Less"), (S.LessThan, "LessOrEqual"),
+    (S.StrictGreaterThan, "Greater"), (S.GreaterThan, "GreaterOrEqual"),
+)  # fmt: skip
+JOINED = ((S.And, "And"), (S.Or, "Or"), (S.Not, "Not"))
 REAL = (
     (S.Add, "Add"), (S.Mul, "Mul"), ((F.FloatTrueDiv, F.IntTrueDiv), "Div"),
     ((F.FloatPow, S.Pow), "Pow"),
