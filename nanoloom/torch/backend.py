@@ -18,7 +18,8 @@ from nanoloom.errors import Unsupported
 from nanoloom.frontend.torch.call import is_mutation
 from nanoloom.frontend.torch.decomposed import storage
 from nanoloom.torch.graph_program import Settings, settings_of
-from nanoloom.torch.parts import compiled_parts
+from nanoloom.torch.memory import SharedMemory
+from nanoloom.torch.parts import compiled_parts, report
 from nanoloom.torch.result_views import with_views
 
 Run = Callable[..., Any]
@@ -49,8 +50,27 @@ def nanoloom(graph: fx.GraphModule, inputs: Sequence[Any], **said: Any) -> Run:
     static = {i for i, n in enumerate(holders) if is_static(n)}
     traced = plain_graph(graph, fakes)
     if traced is None:
-        return behind_autograd(graph, inputs, settings)
+        run = behind_autograd(graph, inputs, settings)
+        return run if settings.whole else Apart(run, graph)
     return compiled_parts(traced, static, settings)
+
+
+class Apart:
+    """A program for arguments that lie apart; torch runs its graph for others.
+
+    Where none shared memory while a graph was traced, Dynamo does not look later.
+    """
+
+    def __init__(self, run: Run, graph: fx.GraphModule) -> None:
+        self.run, self.graph = run, graph
+
+    def __call__(self, *args: Any) -> Any:
+        try:
+            return self.run(*args)
+        except SharedMemory as error:
+            given = [x for x in args if isinstance(x, torch.Tensor)]
+            report(error, sum(x.numel() * x.element_size() for x in given))
+            return self.graph(*args)
 
 
 def is_whole() -> bool:

@@ -11,6 +11,10 @@ from nanoloom.errors import InputError
 Span = tuple[int, int]  # the first byte, and the one behind the last
 
 
+class SharedMemory(InputError):
+    """An input that is changed in place lies in another's memory: torch can do it."""
+
+
 def span(tensor: torch.Tensor) -> Span:
     if not tensor.numel():
         return (0, 0)
@@ -36,13 +40,13 @@ def overlap(changed: Iterable[Span], read: Iterable[Span]) -> bool:
 def require_apart(
     changed: Mapping[str, torch.Tensor], given: Mapping[str, torch.Tensor]
 ) -> None:
-    """InputError for an input that shares memory with one that is changed."""
+    """SharedMemory for an input that shares memory with one that is changed."""
     spans = {name: span(tensor) for name, tensor in given.items()}
     for name in changed:
         first, end = spans[name]
         for other, (start, stop) in spans.items():
             if other != name and first < stop and start < end:
-                raise InputError(
+                raise SharedMemory(
                     f"shares memory with {other}, and is changed in place",
                     where=f"input {name}",
                     hint="give one of them as a clone()",

@@ -12,7 +12,7 @@ import pytest
 import torch  # pyright: ignore[reportMissingImports]
 from torch import nn  # pyright: ignore[reportMissingImports]
 
-from nanoloom.errors import ModelWarning
+from nanoloom.errors import InputError, ModelWarning
 from nanoloom.torch import graph_program
 from nanoloom.torch.backend import nanoloom
 from tests.torch import models
@@ -112,6 +112,30 @@ def test_views_of_open_sizes_lie_in_their_arguments(
             x.mul_(2)  # what lies there is seen in the views
         for number, pair in enumerate(zip(wanted, made, strict=True)):
             assert close(*pair), number
+
+
+class Moved(nn.Module):
+    def forward(self, x: Any, y: Any) -> Any:
+        x[1:] = y[:-1] + 1
+        return x * 2
+
+
+def test_arguments_that_share_memory_later_are_torchs(options: dict[str, Any]) -> None:
+    """Dynamo guards what shared memory while it traced, and nothing else."""
+    fast = compiled(Moved(), options, dynamic=True)
+    with torch.no_grad():
+        fast(torch.randn(4, 3), torch.randn(4, 3))
+        base = torch.randn(6, 3)
+        own = base.clone()
+        with pytest.warns(ModelWarning, match="shares memory with .*; torch runs it"):
+            made = fast(base[:5], base[1:])
+        assert torch.equal(made, Moved()(own[:5], own[1:])) and torch.equal(base, own)
+    torch._dynamo.reset()
+    whole = compiled(Moved(), options, dynamic=True, fullgraph=True)
+    with torch.no_grad():
+        whole(torch.randn(4, 3), torch.randn(4, 3))
+        with pytest.raises(InputError, match="shares memory"):
+            whole(base[:5], base[1:])
 
 
 class OfRows(nn.Module):
