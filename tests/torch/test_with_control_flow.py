@@ -9,6 +9,9 @@ import pytest
 import torch  # pyright: ignore[reportMissingImports]
 from torch import nn  # pyright: ignore[reportMissingImports]
 from torch._higher_order_ops import (  # pyright: ignore[reportMissingImports]
+    map as torch_map,
+)
+from torch._higher_order_ops import (  # pyright: ignore[reportMissingImports]
     scan,
     while_loop,
 )
@@ -180,3 +183,20 @@ def test_conditions_of_numbers_in_data(decides: Any, tmp_path: Path) -> None:
     for rows, n in ((3, -1), (1, 2), (5, 3), (4, 4)):
         x, number = torch.randn(rows, 4), torch.tensor(n)
         assert same(program(x, number), module(x, number))
+
+
+class OfEach(nn.Module):
+    def forward(self, x: Any, b: Any, factor: float) -> Any:
+        rows = torch_map(lambda row, bias: (row.cumsum(0) + bias, row.sum()), x, b)
+        return *rows, x.clamp(-factor * 2, factor / 2) * (factor + 1)
+
+
+def test_a_map_and_numbers_computed_of_arguments(tmp_path: Path) -> None:
+    options = {"cache": tmp_path, "threads": 1}
+    fast = torch.compile(
+        OfEach(), backend=backend, dynamic=True, fullgraph=True, options=options
+    )
+    for rows, factor in ((3, 0.75), (5, 1.5), (2, 0.1)):
+        x, b = torch.randn(rows, 4), torch.randn(4)
+        with torch.no_grad():
+            assert all(map(same, fast(x, b, factor), OfEach()(x, b, factor)))

@@ -1,8 +1,9 @@
-"""Graphs inside of a graph: torch's cond, while_loop and scan are If, Loop and Scan.
+"""Graphs inside of a graph: torch's cond, while_loop, scan and map.
 
     cond(p, f, g, xs)            If(p) { f(xs) } else { g(xs) }
     while_loop(c, f, xs, more)   Loop(c(xs, more), xs) { ys = f(xs, more); c(ys, more) }
     scan(f, init, xs, more)      Scan(init, xs) { f(state, x, more) }
+    map(f, xs, more)             Scan(xs) { f(x, more) }
 
 A graph's body reads values around it as they are; what it computes stays in it.
 """
@@ -67,11 +68,21 @@ def while_loop(call: Call, importer: GraphImporter) -> tuple[Any, ...]:
 
 
 def scan(call: Call, importer: GraphImporter) -> tuple[Any, ...]:
-    combine, init, rows, more = call.node.args
-    graph = call.values[combine]  # type: ignore[index] - a graph in a value, as torch has it
-    begin = [value_of(call, x) for x in init]  # type: ignore[union-attr] - a tuple, as torch has it
-    each = [value_of(call, x) for x in rows]  # type: ignore[union-attr] - a tuple, as torch has it
-    given = [raw(call, x) for x in more]  # type: ignore[union-attr] - a tuple, as torch has it
+    return scanned(call, importer, *call.node.args)
+
+
+def mapped(call: Call, importer: GraphImporter) -> tuple[Any, ...]:
+    each, rows, more = call.node.args
+    return scanned(call, importer, each, (), rows, more)
+
+
+def scanned(
+    call: Call, importer: GraphImporter, combine: Any, init: Any, rows: Any, more: Any
+) -> tuple[Any, ...]:
+    graph = call.values[combine]
+    begin = [value_of(call, x) for x in init]
+    each = [value_of(call, x) for x in rows]
+    given = [raw(call, x) for x in more]
     taken = holders(graph)[: len(begin) + len(each)]
     with body(importer) as inside:
         own = [carry(importer, x) for x in taken]
@@ -158,4 +169,6 @@ def value_of(call: Call, operand: Any) -> ir.Value:
 
 
 Body = Callable[[Call, "GraphImporter"], tuple[Any, ...]]
-OPERATORS: dict[str, Body] = {"cond": cond, "while_loop": while_loop, "scan": scan}
+OPERATORS: dict[str, Body] = {
+    "cond": cond, "while_loop": while_loop, "scan": scan, "map_impl": mapped,
+}  # fmt: skip

@@ -30,6 +30,11 @@ SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 ARITHMETIC = {
     operator.add: "Add", operator.sub: "Sub", operator.mul: "Mul",
     torch.sym_max: "Max", torch.sym_min: "Min", operator.mod: "Mod",
+    operator.neg: "Neg",
+}  # fmt: skip
+FLOATS = {  # as Python has them, of 64 bits
+    operator.add: "Add", operator.sub: "Sub", operator.mul: "Mul", operator.neg: "Neg",
+    operator.truediv: "Div", operator.pow: "Pow",
 }  # fmt: skip
 COMPARISONS = {
     operator.gt: "Greater", operator.ge: "GreaterOrEqual", operator.lt: "Less",
@@ -151,7 +156,9 @@ class GraphImporter:
             return w.scalar(w.typed(INT64, "Shape", x, start=axis, end=axis + 1))
         if target is torch.sym_float:
             return call.of(call.node.args[0], DOUBLE)
-        if target in ARITHMETIC and not isinstance(out, torch.SymFloat):
+        if isinstance(out, torch.SymFloat) and target in FLOATS:
+            return w(FLOATS[target], *(call.of(x, DOUBLE) for x in call.node.args))
+        if isinstance(out, torch.SymInt) and target in ARITHMETIC:
             return w(ARITHMETIC[target], *map(self._operand, call.node.args))
         if target is torch.sym_ite:
             decides, *either = call.node.args
