@@ -140,3 +140,29 @@ def test_parts_and_neighbours_of_floats(tmp_path: Path) -> None:
     for wanted, ours in zip(parts(a, b), compiled(parts, tmp_path)(a, b), strict=True):
         same = (wanted == ours) | (wanted.isnan() & ours.isnan())
         assert wanted.dtype == ours.dtype and same.all()
+
+
+def test_modes_are_where_their_last_one_is(tmp_path: Path) -> None:
+    fast = compiled(lambda x: [*x.mode(0), *x.mode(1, keepdim=True)], tmp_path)
+    x = torch.randint(-2, 2, (7, 9), dtype=torch.int32)
+    for wanted, made in zip(
+        [*x.mode(0), *x.mode(1, keepdim=True)], fast(x), strict=True
+    ):
+        assert torch.equal(wanted, made)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("said", [{"size": (9, 23)}, {"scale_factor": (1.7, 2.0)}])
+def test_resized_bytes_end_at_0_and_255(mode: str, said: Any, tmp_path: Path) -> None:
+    """torch has weights of 16 bits, and bytes between the axes: a step away at most."""
+
+    def resized(x: torch.Tensor) -> torch.Tensor:
+        return F.interpolate(x, mode=mode, **said)
+
+    fast = compiled(resized, tmp_path)
+    for _ in range(3):
+        x = torch.randint(0, 2, (2, 3, 7, 10), dtype=torch.uint8) * 255
+        found, wanted = fast(x), resized(x)
+        moved = (found.int() - wanted.int()).abs()
+        assert found.dtype == torch.uint8 and moved.max() <= 2
+        assert (moved > 0).double().mean() < 0.1

@@ -201,10 +201,40 @@ def resized(call: Call, spatial: int, **attributes: Any) -> ir.Value:
                 return moved
         else:
             factors = [call.attribute(f, call.dtype) for f in factors]
-        each = w.constant([1, 1, *factors], T.FLOAT)
-        return w.cast(w("Resize", x, None, each, **attributes), call.dtype)
-    sizes = w.ints(call.shape)
-    return w.cast(w("Resize", x, None, None, sizes, **attributes), call.dtype)
+        known = dict(enumerate(factors, 2))
+        for axes in passes(call, spatial, attributes):
+            each = [known[a] if a in axes else 1 for a in range(2 + spatial)]
+            scaled = w.constant(each, T.FLOAT)
+            x = rounded(call, w("Resize", x, None, scaled, **attributes), attributes)
+        return w.cast(x, call.dtype)
+    extents, shape = call.sizes.all(call.fake(name).shape), call.shape
+    for axes in passes(call, spatial, attributes):
+        extents = [shape[a] if a in axes else n for a, n in enumerate(extents)]
+        sizes = w.ints(extents)
+        x = rounded(call, w("Resize", x, None, None, sizes, **attributes), attributes)
+    return w.cast(x, call.dtype)
+
+
+def passes(
+    call: Call, spatial: int, attributes: Mapping[str, Any]
+) -> list[tuple[int, ...]]:
+    """The axes that are resized together; of bytes torch takes the last one first."""
+    axes = range(2, 2 + spatial)
+    apart = is_rounded(call, attributes)
+    return [(a,) for a in reversed(axes)] if apart else [tuple(axes)]
+
+
+def is_rounded(call: Call, attributes: Mapping[str, Any]) -> bool:
+    return call.dtype == T.UINT8 and attributes["mode"] != "nearest"
+
+
+def rounded(call: Call, made: ir.Value, attributes: Mapping[str, Any]) -> ir.Value:
+    """Bytes, as floats: halves go up, and all end at 0 and 255."""
+    if not is_rounded(call, attributes):
+        return made
+    w = call.w
+    whole = w("Floor", w("Add", made, w.constant(0.5, T.FLOAT)))
+    return w("Clip", whole, w.constant(0, T.FLOAT), w.constant(255, T.FLOAT))
 
 
 def is_by_size(factors: Sequence[Any], attributes: Mapping[str, Any]) -> bool:
