@@ -120,7 +120,7 @@ def bit_cast(own: Own) -> Array:
     kind = ir.DataType(own.int("to", 1)).numpy()
     if kind.itemsize != own.x.dtype.itemsize:
         raise ValueError("other widths")
-    return np.ascontiguousarray(own.x).view(kind)
+    return np.asarray(own.x, order="C").view(kind)
 
 
 def one_hot(own: Own) -> Array:

@@ -181,3 +181,12 @@ def test_texts_are_numbers_or_refused(tmp_path: Path) -> None:
     with pytest.raises(nanoloom.Error) as found:
         nanoloom.compile(proto(text.format("Abs")), cache=Cache(tmp_path))
     assert not isinstance(found.value, nanoloom.InternalError)
+
+
+def test_the_bits_of_a_constant_without_axes(tmp_path: Path) -> None:
+    attributes = {"to": int(ir.DataType.INT64)}
+    model, feeds = model_of(
+        "BitCast", [np.array(-1.5)], attributes, constants=[0], version=26
+    )
+    made = nanoloom.compile(model, cache=Cache(tmp_path), threads=1)(feeds)["y0"]
+    assert made.shape == () and made == np.float64(-1.5).view(np.int64)
