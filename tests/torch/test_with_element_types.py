@@ -154,7 +154,7 @@ def test_modes_are_where_their_last_one_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
 @pytest.mark.parametrize("said", [{"size": (9, 23)}, {"scale_factor": (1.7, 2.0)}])
 def test_resized_bytes_end_at_0_and_255(mode: str, said: Any, tmp_path: Path) -> None:
-    """torch has weights of 16 bits, and bytes between the axes: a step away at most."""
+    """torch has weights of 16 bits: a step away for each axis, at a few places."""
 
     def resized(x: torch.Tensor) -> torch.Tensor:
         return F.interpolate(x, mode=mode, **said)

@@ -139,16 +139,18 @@ class GraphImporter:
             return out
         if isinstance(out, SYMBOLIC) and self.sizes.knows(out):
             return self.sizes.number(out)
-        compares = isinstance(out, torch.SymBool)
-        value = self._condition(call) if compares else self._of_data(call)
+        if name_of(call.node.target) in ("item", "_local_scalar_dense"):
+            value = self.writer.scalar(call.value("self"))
+        elif isinstance(out, torch.SymBool):
+            value = self._condition(call)
+        else:
+            value = self._of_data(call)
         if isinstance(out, torch.SymInt):
             self.sizes.set(out, value)
         return value
 
     def _of_data(self, call: Call) -> ir.Value:
         out, target, w = call.out, call.node.target, self.writer
-        if name_of(target) in ("item", "_local_scalar_dense"):
-            return w.scalar(call.value("self"))
         if name_of(target) == "sym_size":
             source, axis = call.node.args
             x = self.values[source]
@@ -171,8 +173,6 @@ class GraphImporter:
         """How numbers that data decide compare; as Python does, with 64 bits."""
         target: Any = call.node.target
         given, w = call.node.args, self.writer
-        if name_of(target) in ("item", "_local_scalar_dense"):
-            return w.scalar(call.value("self"))
         if target is torch.sym_not:
             return w("Not", call.of(given[0], BOOL))
         if target not in COMPARISONS:
