@@ -50,14 +50,14 @@ struct nanoloom_{name};
  * use CPUs, or as the most that a handle asked for; of more runs at once, some wait. */
 struct nanoloom_{name} *nanoloom_{name}_create(int threads);
 
-/* The same, on a thread pool of the caller's: see nanoloom_parallel above.  It has
- * memory for as many threads as create(0) would start; of more, some wait. */
+/* The same, on a thread pool of the caller's: see nanoloom_parallel; NULL without one.
+ * It has memory for as many threads as create(0) would start; of more, some wait. */
 struct nanoloom_{name} *nanoloom_{name}_create_on(nanoloom_parallel parallel,
                                                   void *context);
 
 /* What a handle's runs take their threads from, and `*parallel`, for create_on of other
  * models: their handles are destroyed first.  A run that finds the threads at work for
- * another does its tasks alone. */
+ * another does its tasks alone.  Of a NULL handle both are NULL. */
 void *nanoloom_{name}_pool(struct nanoloom_{name} *handle, nanoloom_parallel *parallel);
 
 /* From now on a run of the handle takes so many nanoseconds at most, 0 for as long as

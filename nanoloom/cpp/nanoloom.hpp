@@ -8,15 +8,20 @@
  *     model.run({x}, {y});
  *
  * Everything is inline over the functions of minilm.h; nothing else is linked.  Tensors
- * are views of the caller's memory, dense and row-major: what has data() and size(), or
- * a pointer and a count.  Element types and counts are compared with the model's. */
+ * are views of the caller's memory, dense and row-major: what has data() and size(), an
+ * array, or a pointer and a count.  Element types and counts are compared with the
+ * model's.  With -fno-exceptions, what would raise Error writes its sentence to stderr
+ * and ends the program; Model::run on pointers gives a status in any case. */
 #ifndef NANOLOOM_HPP
 #define NANOLOOM_HPP
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <initializer_list>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -33,9 +38,18 @@ namespace nanoloom {
  * was found before the model was asked. */
 class Error : public std::runtime_error {
 public:
-    Error(int status, const std::string &text) : std::runtime_error(text), status(status) {}
+    Error(int number, const std::string &text) : std::runtime_error(text), status(number) {}
     const int status;
 };
+
+[[noreturn]] inline void fail(int status, const std::string &text) {
+#ifdef __cpp_exceptions
+    throw Error(status, text);
+#else
+    std::fprintf(stderr, "nanoloom: %s (status %d)\n", text.c_str(), status);
+    std::abort();
+#endif
+}
 
 /* The bits of 16-bit floats, which C++17 has no types for. */
 struct F16 {
@@ -53,7 +67,7 @@ template <class T> constexpr nanoloom_element element_of() {
     else if constexpr (std::is_same_v<T, float>) return NANOLOOM_F32;
     else if constexpr (std::is_same_v<T, double>) return NANOLOOM_F64;
     else {
-        static_assert(std::is_integral_v<T>, "no element type of a tensor");
+        static_assert(std::is_integral_v<T> && sizeof(T) <= 8, "no element type of a tensor");
         constexpr bool is_signed = std::is_signed_v<T>;
         switch (sizeof(T)) {
         case 1: return is_signed ? NANOLOOM_I8 : NANOLOOM_U8;
@@ -70,21 +84,26 @@ inline const char *element_name(int element) {
     return element < 0 || element > NANOLOOM_F64 ? "another type" : names[element];
 }
 
-/* Elements of one type in memory of the caller's.  Byte: const std::byte for inputs. */
+/* Elements of one type in memory of the caller's.  Byte: const std::byte for inputs.  A
+ * temporary is taken where it is read, or is a view itself: it lives as long as the call
+ * that it stands in. */
 template <class Byte> class View {
-    template <class T>
-    using Element = std::conditional_t<std::is_const_v<Byte>, const T, T>;
+    using Pointer = std::conditional_t<std::is_const_v<Byte>, const void *, void *>;
+    template <class C>
+    using Fits = std::enable_if_t<
+        std::is_convertible_v<decltype(std::data(std::declval<C &>())), Pointer>>;
 
 public:
     template <class T>
-    View(T *data, std::size_t count)
-        : data(data), count(count), element(element_of<std::remove_const_t<T>>()) {}
+    View(T *elements, std::size_t number)
+        : data(elements), count(number), element(element_of<std::remove_const_t<T>>()) {}
 
-    template <class C, class T = std::remove_pointer_t<decltype(std::declval<C &>().data())>,
-              class = std::enable_if_t<std::is_convertible_v<T *, Element<T> *>>>
-    View(C &container) : View(container.data(), container.size()) {}
+    template <class C, class = Fits<C>>
+    View(C &container) : View(std::data(container), std::size(container)) {}
+    template <class C, class = Fits<const C>>
+    View(const C &container) : View(std::data(container), std::size(container)) {}
 
-    std::conditional_t<std::is_const_v<Byte>, const void *, void *> data;
+    Pointer data;
     std::size_t count;
     int element;
 };
@@ -106,10 +125,17 @@ struct Tensor {
         std::size_t product = 1;
         for (std::int64_t size : shape) {
             if (size < 0)
-                throw Error(NANOLOOM_NO_SIZES, name + " has no sizes yet: call resize");
+                fail(NANOLOOM_NO_SIZES, name + " has no sizes yet: call resize");
             product *= static_cast<std::size_t>(size);
         }
         return product;
+    }
+
+    /* Raises Error for elements of another type. */
+    void require(int other) const {
+        if (element != other)
+            fail(NANOLOOM_OK,
+                  name + " is " + element_name(element) + ", not " + element_name(other));
     }
 };
 
@@ -118,9 +144,11 @@ struct Tensor {
 template <class Functions> class Outputs {
 public:
     Outputs() = default;
-    Outputs(Outputs &&other) noexcept : tensors(std::move(other.tensors)) {
-        for (int i = 0; i < Functions::outputs; i++)
-            pointers[i] = std::exchange(other.pointers[i], nullptr);
+    Outputs(Outputs &&other) noexcept { *this = std::move(other); }
+    Outputs &operator=(Outputs &&other) noexcept {
+        std::swap(tensors, other.tensors);
+        std::swap(pointers, other.pointers);
+        return *this;
     }
     Outputs(const Outputs &) = delete;
     Outputs &operator=(const Outputs &) = delete;
@@ -128,14 +156,13 @@ public:
 
     /* The elements of an output, tensors[index].count() of them; raises Error. */
     template <class T> const T *data(std::size_t index) const {
-        const Tensor &tensor = tensors.at(index);
-        if (tensor.element != element_of<T>())
-            throw Error(NANOLOOM_OK, tensor.name + " is " + element_name(tensor.element) +
-                                         ", not " + element_name(element_of<T>()));
+        if (index >= tensors.size())
+            fail(NANOLOOM_OK, "there is no output " + std::to_string(index));
+        tensors[index].require(element_of<T>());
         return static_cast<const T *>(pointers[index]);
     }
 
-    std::vector<Tensor> tensors; /* with the shapes that the run found */
+    std::vector<Tensor> tensors{}; /* with the shapes that the run found */
     void *pointers[Functions::outputs + 1] = {};
 };
 
@@ -165,7 +192,7 @@ public:
     /* The same, on the threads of another model, which lives longer. */
     template <class Other> static Model beside(const Model<Other> &other) {
         nanoloom_parallel parallel;
-        void *context = Other::pool(other.get(), &parallel);
+        void *context = Other::pool(other.owned(), &parallel);
         return Model(parallel, context);
     }
 
@@ -180,8 +207,14 @@ public:
     Model &operator=(const Model &) = delete;
     ~Model() { Functions::destroy(handle_); }
 
-    /* For the functions of the C header; nullptr behind a move. */
+    /* For the functions of the C header; nullptr behind a move, where all but this, explain
+     * and run on pointers raise Error. */
     typename Functions::handle *get() const noexcept { return handle_; }
+    typename Functions::handle *owned() const {
+        if (!handle_)
+            fail(NANOLOOM_NO_HANDLE, "the model was moved to another variable");
+        return handle_;
+    }
 
     /* Numbers of the model's sizes, in the order of its header; none where it has none. */
     void resize(std::initializer_list<std::int64_t> sizes) {
@@ -192,22 +225,24 @@ public:
             refuse("the model has " + std::to_string(Functions::sizes) + " sizes, and " +
                    std::to_string(count) + " are given");
         if constexpr (Functions::sizes > 0) {
-            require(Functions::resize(handle_, sizes));
+            require(Functions::resize(owned(), sizes));
             room_ = rooms();
         }
     }
 
     /* An input or output, with the sizes of the last resize; raises Error past the end. */
     Tensor input(std::int32_t index) const {
+        owned();
         if constexpr (Functions::sizes > 0) {
-            if (const nanoloom_tensor *found = Functions::input_of(handle_, index))
+            if (const nanoloom_tensor *found = Functions::input_of(owned(), index))
                 return Tensor(*found);
         }
         return known(Functions::input(index), "input", index);
     }
     Tensor output(std::int32_t index) const {
+        owned();
         if constexpr (Functions::has_output_of) {
-            if (const nanoloom_tensor *found = Functions::output_of(handle_, index))
+            if (const nanoloom_tensor *found = Functions::output_of(owned(), index))
                 return Tensor(*found);
         }
         return known(Functions::output(index), "output", index);
@@ -217,7 +252,7 @@ public:
     template <class T> std::vector<T> buffer(std::int32_t index) const {
         static_assert(!std::is_same_v<T, bool>, "a vector of bools is no memory of them");
         Tensor tensor = output(index);
-        require_element(tensor, element_of<T>());
+        tensor.require(element_of<T>());
         return std::vector<T>(room(tensor, index));
     }
 
@@ -225,7 +260,7 @@ public:
      * somebody cancels it: run raises Error with NANOLOOM_LATE or NANOLOOM_CANCELLED, and
      * the next one is like any other. */
     void limit(std::chrono::nanoseconds time, const Cancellation *cancellation = nullptr) {
-        Functions::limit(handle_, time.count(), cancellation ? &cancellation->word : nullptr);
+        Functions::limit(owned(), time.count(), cancellation ? &cancellation->word : nullptr);
     }
 
     /* Reads the inputs, writes the outputs, in the order of the header; raises Error. */
@@ -245,7 +280,7 @@ public:
         Outputs<Functions> made;
         fill(inputs, Functions::inputs, given, "inputs",
              [&](std::int32_t i) { return Place{input(i), input(i).count()}; });
-        require(Functions::run_alloc(handle_, given, made.pointers));
+        require(Functions::run_alloc(owned(), given, made.pointers));
         for (std::int32_t i = 0; i < Functions::outputs; i++)
             made.tensors.push_back(output(i));
         return made;
@@ -258,9 +293,9 @@ public:
 
     /* How many tokens a session keeps; it forgets all but the first `length`, or makes
      * room for so many.  Only models compiled with --session have these. */
-    std::int64_t length() const { return Functions::length(handle_); }
-    void rewind(std::int64_t length) { require(Functions::rewind(handle_, length)); }
-    void reserve(std::int64_t tokens) { require(Functions::reserve(handle_, tokens)); }
+    std::int64_t length() const { return Functions::length(owned()); }
+    void rewind(std::int64_t length) { require(Functions::rewind(owned(), length)); }
+    void reserve(std::int64_t tokens) { require(Functions::reserve(owned(), tokens)); }
 
     /* What a status means, with what the handle knows of its last run. */
     std::string explain(int status) const {
@@ -272,9 +307,9 @@ public:
 private:
     explicit Model(typename Functions::handle *handle) : handle_(handle) {
         if (!handle)
-            throw Error(NANOLOOM_NO_HANDLE,
-                        "no handle: threads are 0 to 1024, memory is out, or there is no "
-                        "code for this CPU");
+            fail(NANOLOOM_NO_HANDLE,
+                  "no handle: threads are 0 to 1024, memory is out, there is no code for "
+                  "this CPU, or no thread pool");
         if constexpr (Functions::sizes == 0)
             room_ = rooms();
     }
@@ -301,17 +336,11 @@ private:
         std::size_t count;
     };
 
-    [[noreturn]] static void refuse(const std::string &text) { throw Error(NANOLOOM_OK, text); }
+    [[noreturn]] static void refuse(const std::string &text) { fail(NANOLOOM_OK, text); }
 
     void require(int status) const {
         if (status != NANOLOOM_OK)
-            throw Error(status, explain(status));
-    }
-
-    static void require_element(const Tensor &tensor, int element) {
-        if (tensor.element != element)
-            refuse(tensor.name + " is " + element_name(tensor.element) + ", not " +
-                   element_name(element));
+            fail(status, explain(status));
     }
 
     static Tensor known(const nanoloom_tensor *tensor, const char *kind, std::int32_t index) {
@@ -329,16 +358,16 @@ private:
         std::int32_t index = 0;
         for (const auto &view : views) {
             Place place = place_of(index);
-            require_element(place.tensor, view.element);
+            place.tensor.require(view.element);
             if (view.count != place.count)
                 refuse(place.tensor.name + " has " + std::to_string(place.count) +
                        " elements, and " + std::to_string(view.count) + " are given");
-            pointers[index++] = view.data;
+            pointers[index++] = view.count ? view.data : pointers; /* no elements, any place */
         }
     }
 
     typename Functions::handle *handle_;
-    std::vector<std::size_t> room_;
+    std::vector<std::size_t> room_{};
 };
 
 } // namespace nanoloom

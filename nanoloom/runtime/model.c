@@ -91,6 +91,8 @@ static HANDLE *create(nanoloom_parallel parallel, void *context, int64_t threads
 
 HANDLE *PUBLIC(create_on)(nanoloom_parallel parallel, void *context)
 {
+    if (!parallel)
+        return NULL;
     return create(parallel, context, nanoloom_default_threads());
 }
 
@@ -116,8 +118,9 @@ HANDLE *PUBLIC(create)(int threads)
 
 void *PUBLIC(pool)(HANDLE *handle, nanoloom_parallel *parallel)
 {
-    *parallel = handle->parallel;
-    return handle->context;
+    if (parallel)
+        *parallel = handle ? handle->parallel : NULL;
+    return handle ? handle->context : NULL;
 }
 
 void PUBLIC(limit)(HANDLE *handle, int64_t nanoseconds, const volatile int32_t *cancelled)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -13,214 +14,22 @@ from nanoloom.binary.toolchain import zig
 from nanoloom.cache import Cache
 from nanoloom.cpp import FOLDER
 from tests.cli import models
+from tests.cpp.programs import CASES, PROGRAM, SIZED, UNCAUGHT
 
-PROGRAM = """\
-#include "{name}.h"
-#include <nanoloom.hpp>
-#include <array>
-#include <cassert>
-#include <iostream>
-#include <thread>
-
-template <class Action> static void refused(Action action) {{
-    try {{
-        action();
-    }} catch (const nanoloom::Error &error) {{
-        std::cout << error.status << " " << error.what() << "\\n";
-        return;
-    }}
-    std::cout << "taken\\n";
-}}
-
-int main() {{
-    nanoloom::Model<nanoloom_{name}_functions> model(1);
-{body}
-    return 0;
-}}
-"""
-TYPES = """
-    g (float16[2] h, bool[2] b, int8[2] i) => (float16[2] y, int8[2] z) {
-      y = Neg(h)
-      z = Where(b, i, i)
-    }
-"""
-OF_TYPES = """
-    std::array<nanoloom::F16, 2> h{{{0x3c00}, {0x4000}}}, y{};
-    const std::array<bool, 2> b{true, false};
-    std::array<std::int8_t, 2> i{3, -4}, z{};
-    auto moved = std::move(model);
-    assert(!model.get() && moved.get());
-    moved.run({h, b, {i.data(), 2}}, {y, z});
-    std::cout << std::hex << y[0].bits << " " << y[1].bits << " " << int{z[1]} << "\\n";
-    std::array<nanoloom::BF16, 2> other{};
-    refused([&] { moved.run({other, b, i}, {y, z}); });
-    refused([&] { moved.run({h, b}, {y, z}); });
-    refused([&] { moved.run({h, b, i}, {y, {z.data(), 1}}); });
-    refused([&] { moved.buffer<float>(0); });
-    refused([&] { moved.output(2); });
-    refused([&] { moved.resize({1}); });
-    refused([&] { nanoloom::Model<nanoloom_types_functions>(-1); });
-    const void *none[] = {h.data(), b.data(), nullptr};
-    void *made[] = {y.data(), z.data()};
-    std::cout << moved.explain(moved.run(none, made)) << "\\n";
-"""
-SAID_OF_TYPES = """\
-bc00 c000 fffffffc
-0 h is f16, not bf16
-0 the model has 3 inputs, and 2 are given
-0 z has 2 elements, and 1 are given
-0 y is f16, not f32
-0 there is no output 2
-0 the model has 0 sizes, and 1 are given
-1 no handle: threads are 0 to 1024, memory is out, or there is no code for this CPU
-an input or output pointer is NULL
-"""
-SIZED = """
-    g (float[batch, length] x) => (float[batch] y) {
-      axes = Constant<value_ints = [1]>()
-      y = ReduceSum<keepdims = 0>(x, axes)
-    }
-"""
-OF_SIZES = """
-    refused([&] { model.buffer<float>(0); });
-    model.resize({2, 3});
-    const std::vector<float> x{1, 2, 3, 4, 5, 6};
-    auto y = model.buffer<float>(0);
-    model.run({x}, {y});
-    std::cout << y[0] << " " << y[1] << " " << model.input(0).shape[1] << "\\n";
-    refused([&] { model.resize({2, -1}); });
-    refused([&] { model.resize({2}); });
-    model.run({x}, {y});
-"""
-SAID_OF_SIZES = """\
-6 y has no sizes yet: call resize
-6 15 3
-7 length is -1, and at least 0 is wanted
-0 the model has 2 sizes, and 1 are given
-"""
-COUNTED = """
-    g (float[6] x) => (int64[1, n] y) {
-      y = NonZero(x)
-    }
-"""
-OF_COUNTS = """
-    const std::vector<float> x{0, 2, 0, 4, 5, 0}, none(6);
-    auto y = model.buffer<std::int64_t>(0);
-    model.run({none}, {y});
-    assert(model.output(0).shape[1] == 0);
-    refused([&] { model.run({x}, {{y.data(), 0}}); });
-    assert(model.buffer<std::int64_t>(0).size() == 6);
-    model.run({x}, {y});
-    std::cout << model.output(0).count() << ": " << y[0] << y[1] << y[2] << "\\n";
-"""
-SAID_OF_COUNTS = """\
-0 y has 6 elements, and 0 are given
-3: 134
-"""
-GROWN = """
-    g (int64 top) => (int64[n] y) {
-      zero = Constant<value_int = 0>()
-      one = Constant<value_int = 1>()
-      y = Range(zero, top, one)
-    }
-"""
-OF_GROWN = """
-    for (std::int64_t top : {3, 500, 0}) {
-        auto found = model.run_alloc({{&top, 1}});
-        auto made = std::move(found);
-        std::int64_t sum = 0;
-        for (std::size_t i = 0; i < made.tensors[0].count(); i++)
-            sum += made.data<std::int64_t>(0)[i];
-        std::cout << made.tensors[0].shape[0] << ": " << sum << "\\n";
-        refused([&] { made.data<float>(0); });
-    }
-    const std::int64_t far = std::int64_t{1} << 61;
-    refused([&] { model.run_alloc({{&far, 1}}); });
-    refused([&] { model.run_alloc({}); });
-    refused([&] { model.resize({1}); });
-    model.limit(std::chrono::nanoseconds(-1));
-    const std::int64_t top = 3;
-    refused([&] { model.run_alloc({{&top, 1}}); });
-"""
-SAID_OF_GROWN = """\
-3: 3
-0 y is i64, not f32
-500: 124750
-0 y is i64, not f32
-0: 0
-0 y is i64, not f32
-12 node Range_2: the data want 2305843009213693952 elements
-0 the model has 1 inputs, and 0 are given
-0 the model has 0 sizes, and 1 are given
-14 the time of the run was over
-"""
-# So many times: y = y / 2 + x.
-LOOP = """
-    g (int64 trips, float[2] x) => (float[2] y) {
-      yes = Constant<value = bool {1}>()
-      zeros = Sub(x, x)
-      y = Loop(trips, yes, zeros) <body = body (int64 i, bool go, float[2] before)
-        => (bool on, float[2] after)
-        { half = Constant <value = float {0.5}> ()
-          on = Identity(go)
-          less = Mul(before, half)
-          after = Add(less, x) }>
-    }
-"""
-OF_LOOPS = """
-    const std::int64_t few = 3, for_ever = std::int64_t{1} << 42;
-    const std::vector<float> x{1, -2};
-    std::vector<float> y(2);
-    auto run = [&](auto &which, const std::int64_t &trips) {
-        which.run({{&trips, 1}, x}, {y});
-        std::cout << y[0] << " " << y[1] << "\\n";
-    };
-    auto beside = nanoloom::Model<nanoloom_loop_functions>::beside(model);
-    for (auto *each : {&model, &beside}) {
-        nanoloom::Cancellation stop;
-        each->limit(std::chrono::milliseconds(5));
-        refused([&] { run(*each, for_ever); });
-        each->limit(std::chrono::nanoseconds(-1));
-        refused([&] { run(*each, few); });
-        each->limit(std::chrono::hours(1), &stop);
-        run(*each, few);
-        std::thread other([&] {
-            std::this_thread::sleep_for(std::chrono::milliseconds(5));
-            stop.cancel();
-        });
-        refused([&] { run(*each, for_ever); });
-        other.join();
-        refused([&] { run(*each, few); });
-        each->limit(std::chrono::nanoseconds::max());
-        run(*each, few);
-        each->limit({});
-        run(*each, few);
-    }
-"""
-SAID_OF_LOOPS = (
-    2
-    * """\
-14 the time of the run was over
-14 the time of the run was over
-1.75 -3.5
-13 the run was cancelled
-13 the run was cancelled
-1.75 -3.5
-1.75 -3.5
-"""
-)
-CASES = {
-    "types": (TYPES, OF_TYPES, SAID_OF_TYPES),
-    "sized": (SIZED, OF_SIZES, SAID_OF_SIZES),
-    "counts": (COUNTED, OF_COUNTS, SAID_OF_COUNTS),
-    "grown": (GROWN, OF_GROWN, SAID_OF_GROWN),
-    "loop": (LOOP, OF_LOOPS, SAID_OF_LOOPS),
-}
+WARNINGS = ("-O1", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 
 
 def compiler() -> list[str]:
     own = shutil.which("c++")
     return [own] if own else [str(zig()), "c++"]
+
+
+def built(source: Path, library: Path, *flags: str) -> Path:
+    folder, program = source.parent, source.with_suffix("")
+    places = [f"-I{folder}", f"-I{FOLDER}", "-Wl,-rpath,$ORIGIN", "-pthread"]
+    command = [*compiler(), *flags, *places, str(source), str(library)]
+    subprocess.run([*command, "-o", str(program)], check=True)
+    return program
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -233,16 +42,19 @@ def test_a_program(name: str, tmp_path: Path) -> None:
     )
     source = tmp_path / "main.cpp"
     source.write_text(PROGRAM.format(name=name, body=body))
-    flags = ["-std=c++17", "-O1", "-pedantic", "-Wall", "-Wextra", "-Wconversion"]
-    flags += [
-        "-Werror",
-        f"-I{tmp_path}",
-        f"-I{FOLDER}",
-        "-Wl,-rpath,$ORIGIN",
-        "-pthread",
-    ]
-    program = tmp_path / "main"
-    command = [*compiler(), *flags, str(source), str(library), "-o", str(program)]
-    subprocess.run(command, check=True)
+    program = built(source, library, "-std=c++17", "-pedantic", *WARNINGS)
     ran = subprocess.run([program], capture_output=True, text=True, check=True)
     assert ran.stdout == said
+
+
+def test_without_exceptions(tmp_path: Path) -> None:
+    """The sentence, and the end of the program; the newest C++ that is there."""
+    model = models.write(tmp_path, SIZED, "sized.onnx")
+    library = nanoloom.compile(model).save(tmp_path / "sized.so")
+    source = tmp_path / "main.cpp"
+    source.write_text(UNCAUGHT)
+    program = built(source, library, "-std=c++2b", "-fno-exceptions", "-fno-rtti")
+    ran = subprocess.run([program], capture_output=True, text=True, check=False)
+    assert ran.returncode == -signal.SIGABRT
+    text = "length is -1, and at least 0 is wanted"
+    assert (ran.stdout, ran.stderr) == ("2\n", f"nanoloom: {text} (status 7)\n")

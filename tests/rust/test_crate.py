@@ -14,7 +14,7 @@ import pytest
 import nanoloom
 from nanoloom.rust import FOLDER
 from tests.cli import models
-from tests.cpp.test_header import LOOP
+from tests.cpp.programs import LOOP
 from tests.dynamic.test_rooms import HEAD, READ
 from tests.sources import ROOT
 
