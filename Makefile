@@ -69,7 +69,7 @@ classical: .venv/models.stamp ## random models of scikit-learn, LightGBM and XGB
 	$(BIN)/python -m tests.fuzz --only classical --jobs $(WORKERS) --minutes $(MINUTES)
 
 modules: .venv/torch.stamp ## random modules of PyTorch, for MINUTES=30
-	$(BIN)/python -m tests.fuzz --only module --jobs $(WORKERS) --minutes $(MINUTES)
+	$(BIN)/python -m tests.fuzz --only module written --jobs $(WORKERS) --minutes $(MINUTES)
 
 mutants: .venv/mutants.stamp ## put COUNT=40 faults into ROOM=nanoloom/nest: what do tests notice?
 	$(BIN)/python -m tests.mutants $(ROOM) --count $(COUNT) --seed $(SEED)

@@ -177,7 +177,7 @@ TORCH = ("torch", "onnxscript")
 
 def families() -> list[str]:
     """All that can be drawn here: some families need packages of others."""
-    asked = {"classical": EXPORTERS, "module": TORCH}
+    asked = {"classical": EXPORTERS, "module": TORCH, "written": TORCH}
     there = [kind for kind, names in asked.items() if all(map(find_spec, names))]
     return [*FAMILIES, "old", *there]
 

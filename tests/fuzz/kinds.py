@@ -32,12 +32,20 @@ def module(seed: int, bench: Bench) -> Outcome:
     return check_module(seed, bench)
 
 
+def written(seed: int, bench: Bench) -> Outcome:
+    """Imports torch when such a case is there."""
+    from tests.fuzz.written.check import check_written
+
+    return check_written(seed, bench)
+
+
 KINDS: dict[str, Callable[[int, Bench], Outcome]] = {
     "graph": check_graph,
     "broken": broken,
     "damage": check_damage,
     "classical": check_classical,
     "module": module,
+    "written": written,
     "old": partial(check_graph, old=True),
     **{name: partial(check_family, name) for name in FAMILIES},
 }

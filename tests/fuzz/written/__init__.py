@@ -1,0 +1,1 @@
+"""Modules of PyTorch as people write them: kinds of programs, with options drawn."""
