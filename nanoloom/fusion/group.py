@@ -33,6 +33,7 @@ from nanoloom.ir.mlir import ir, made_by
 
 LIMIT = 24  # operations in a group: more gain nothing and crowd the registers
 MOVABLE = ("tensor.empty", "arith.constant")
+LOOPS = ("scf.for", "scf.while")
 
 
 @dataclass(eq=False)
@@ -106,7 +107,10 @@ def is_read(value: ir.Value, *, is_shown: bool = False) -> bool:
         elif user.operation.name == INSERT and user.operation.operands[0] != value:
             if is_shown and not is_insertion(user):
                 return True
-        elif not is_generic(user) or value in inputs(user) or is_shown:
+        elif is_shown or not is_generic(user):
+            if is_shown or user.operation.name not in LOOPS:  # a loop has its own
+                return True
+        elif value in inputs(user):
             return True
     return False
 

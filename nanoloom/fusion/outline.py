@@ -30,6 +30,7 @@ from nanoloom.ir.linalg_query import (
     iterators,
 )
 from nanoloom.ir.mlir import func, ir, made_by
+from nanoloom.linalg.builder.loops import FIRST
 from nanoloom.linalg.builder.pointwise import itself, pointwise
 
 NODE = re.compile(r'"([^"]+)"(?!:\d)')  # in a location: names, no places in files
@@ -205,6 +206,8 @@ def destination(op: Op, value: ir.Value) -> int | None:
     """Which operand a result is written over."""
     if op.operation.name in DESTINATION:
         return DESTINATION[op.operation.name]
+    if op.operation.name in FIRST:  # a loop's results are settled where they began
+        return FIRST[op.operation.name] + list(op.operation.results).index(value)
     if is_generic(op):
         results = list(op.operation.results)
         return len(list(op.operation.operands)) - len(results) + results.index(value)
