@@ -45,28 +45,43 @@ def counting(dtype: np.dtype) -> Scalar:
     return Scalar(arith.constant(kind, ir.DenseElementsAttr.get(numbers, kind)), dtype)
 
 
-def load(b: Builder, x: Tensor, places: Sequence[ir.Value]) -> Scalar:
-    """Elements along the last axis of a tensor from a place on, all within it."""
+def load(
+    b: Builder, x: Tensor, places: Sequence[ir.Value], *, within: bool = True
+) -> Scalar:
+    """Elements along the last axis of a tensor from a place on; 0 behind its end.
+
+    within: none is behind it.
+    """
     made = vector.transfer_read(
         vector_type(x.dtype),
         b.value(x),
         list(places),
         ir.AffineMapAttr.get(ir.AffineMap.get_minor_identity(x.rank, 1)),
         constant(0, x.dtype).value,
-        ir.ArrayAttr.get([ir.BoolAttr.get(True)]),
+        ir.ArrayAttr.get([ir.BoolAttr.get(within)]),
     )
     return Scalar(made, x.dtype)
 
 
-def stored(b: Builder, x: Scalar, into: Tensor, places: Sequence[ir.Value]) -> Tensor:
-    """`into` with lanes along its last axis from a place on, all within it."""
+def stored(
+    b: Builder,
+    x: Scalar,
+    into: Tensor,
+    places: Sequence[ir.Value],
+    *,
+    within: bool = True,
+) -> Tensor:
+    """`into` with lanes along its last axis from a place on, those up to its end.
+
+    within: that is all of them.
+    """
     made = vector.transfer_write(
         b.value(into).type,
         x.value,
         b.value(into),
         list(places),
         ir.AffineMapAttr.get(ir.AffineMap.get_minor_identity(into.rank, 1)),
-        ir.ArrayAttr.get([ir.BoolAttr.get(True)]),
+        ir.ArrayAttr.get([ir.BoolAttr.get(within)]),
     )
     return b.tensor(made, into.dtype)
 

@@ -23,9 +23,11 @@ def repeat(
     trips: ir.Value,
     start: State,
     step: Callable[[ir.Value, list[Tensor], list[Scalar]], State],
+    *,
+    by: int = 1,
 ) -> tuple[list[Tensor], list[Scalar]]:
-    """state = step(i, *state) for i in 0 .. trips."""
-    loop = scf.ForOp(index(0), trips, index(1), values(b, start))
+    """state = step(i, *state) for i in 0 .. trips, each `by` more than the last."""
+    loop = scf.ForOp(index(0), trips, index(by), values(b, start))
     with ir.InsertionPoint(loop.body):
         inside = state(b, list(loop.inner_iter_args), start)
         scf.YieldOp(values(b, step(loop.induction_variable, *inside)))

@@ -230,15 +230,15 @@ def each_row(
 
     So what a step makes is memory of one kernel, and its numbers are known there.
     """
-    start = b.full([1], 0, INT64)
+    start = b.full([], 0, INT64)
 
     def goes_on(now: list[Tensor]) -> Scalar:
-        return element(b, now[0], [index(0)]) < rows
+        return element(b, now[0], []) < rows
 
     def trip(now: list[Tensor]) -> list[Tensor]:
-        row = element(b, now[0], [index(0)])
+        row = element(b, now[0], [])
         return [
-            with_element(b, now[0], [index(0)], row + 1),
+            with_element(b, now[0], [], row + 1),
             *step(row.index(), now[1:]),
         ]
 

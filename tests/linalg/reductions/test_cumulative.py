@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import nanoloom
+from nanoloom.linalg.builder.builder import Builder
+from nanoloom.linalg.builder.tensor import Tensor
+from nanoloom.linalg.reductions.cumulative import accumulate
+from nanoloom.memory.calls import Storage
 from tests.drawn_cases import few_examples
+from tests.guarded import Side, run_guarded
 from tests.linalg.bounds import FLOATS, sample, wide, within
 from tests.linalg.single import run_node
+from tests.vector.kernel_harness import program_of
 
 OPS = {"CumSum": (np.cumsum, 14, 0), "CumProd": (np.cumprod, 26, 1)}
-SHAPES = [(7,), (1, 5), (3, 1, 7), (2, 3, 5, 3), (0, 3)]
+SHAPES = [(7,), (1, 5), (3, 1, 7), (2, 3, 5, 3), (0, 3), (2, 3, 35), (3, 16)]
 
 
 def accumulated(
@@ -58,3 +66,27 @@ def test_an_axis_given_with_the_call(name: str) -> None:
     x = sample(2, (3, 5), "float32")
     (got,) = run_node("CumSum", [x, np.array(1, name)])
     assert within(got, np.cumsum(wide(x), 1), 6, 20)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_one_program_for_all_sizes_reads_and_writes_nothing_else(axis: int) -> None:
+    """Totals stay in registers: one kernel, whose result lies where the caller says."""
+    text = f"""running (float[rows, columns] x) => (float[rows, columns] y)
+        {{ a = Constant<value_int = {axis}>() y = CumSum(x, a) }}"""
+    header = '<ir_version: 10, opset_import: ["": 21]>'
+    program = nanoloom.compile(onnx.parser.parse_model(f"{header} {text}"))
+    for shape, side in (((5, 37), Side.END), ((3, 16), Side.START), ((1, 1), Side.END)):
+        x = sample(4, shape, "float32", -9, 9).round()
+        (got,) = run_guarded(program, {"x": x}, side).values()
+        np.testing.assert_array_equal(got, np.cumsum(x, axis))
+    assert not program.open.reason
+
+
+def test_its_result_is_not_copied() -> None:
+    def make(b: Builder, x: Tensor) -> Tensor:
+        return accumulate(b, x, 0, lambda total, s: total + s, 0)
+
+    program = program_of(make, ((5, 37), "float32"))
+    (call,) = program.calls
+    assert [p.storage for p in call.arguments] == [Storage.INPUT, Storage.OUTPUT]
+    assert '"copy"' not in program.kernels[call.kernel].text
