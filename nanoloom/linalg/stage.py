@@ -277,7 +277,7 @@ def lower(
         func.ReturnOp(values)
     sign(main, [v.type for v in values])
     outputs = tuple(
-        Spec(v.name or "", x.shape, x.dtype)
+        Spec(v.name or "", x.shape, numpy_dtype(v))
         for v, x in zip(graph.outputs, results, strict=True)
     )
     weights = lowering.parameters.weights
