@@ -221,7 +221,8 @@ def element_bytes(kind: ir.Type) -> int:
 def is_lanewise(op: Op) -> bool:
     """Only arithmetic in its body: it works on a vector as on a scalar.
 
-    No remainder of floats: that is a call for each element.
+    No remainder of floats: of f64 that is a call for each element, of f32 a loop where
+    quotients are large.
     """
     names = [inner.operation.name for inner in body(op).operations]
     plain = all(x.startswith(("arith.", "math.", "linalg.yield")) for x in names)

@@ -16,7 +16,10 @@ from nanoloom.vector.math import BUILDERS, EXPANSIONS, expand_math, sigmoid
 from tests.vector.math_harness import TO_LLVM, Compiled, lanes_module
 
 # Each is an instruction, or two, of every target with fused multiply-add.
-INSTRUCTIONS = {"llvm.fma", "llvm.sqrt", "llvm.copysign", "llvm.roundeven", "llvm.fabs"}
+INSTRUCTIONS = {
+    "llvm.fma", "llvm.sqrt", "llvm.copysign", "llvm.roundeven", "llvm.fabs",
+    "llvm.trunc", "llvm.vector",
+}  # fmt: skip
 TYPES = ["f32", "vector<16xf32>", "vector<2x3x8xf32>", "vector<[4]xf32>"]
 EXPANDED = [name for name, expansion in EXPANSIONS.items() if not expansion.native]
 
@@ -28,7 +31,7 @@ def _mlir() -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]
 
 
 def operands(name: str) -> int:
-    return 2 if name in ("math.powf", "math.atan2") else 1
+    return 2 if name in ("math.powf", "math.atan2", "arith.remf") else 1
 
 
 def function(name: str, kind: str) -> ir.Module:

@@ -8,7 +8,7 @@ from nanoloom.vector.math.table import BUILDERS, EXPANSIONS
 
 def document() -> str:
     rows = [
-        f"| {name.removeprefix('math.')} | f32 | {expansion.ulp} | {expansion.note} |"
+        f"| {name.rpartition('.')[2]} | f32 | {expansion.ulp} | {expansion.note} |"
         for name, expansion in (EXPANSIONS | BUILDERS).items()
     ]
     special = [f"| {n} | {x.ulp} | {x.note} |" for n, x in SPECIAL.items()]

@@ -12,6 +12,7 @@ from nanoloom.vector.math.hyperbolic import acosh, asinh, atanh, cosh, sinh
 from nanoloom.vector.math.inverse_trig import acos, asin, atan, atan2
 from nanoloom.vector.math.log import log, log1p, log2, log10
 from nanoloom.vector.math.power import cbrt, powf, rsqrt, sqrt
+from nanoloom.vector.math.remainder import remf
 from nanoloom.vector.math.tanh import sigmoid, tanh
 from nanoloom.vector.math.trig import cos, sin, tan
 
@@ -53,6 +54,7 @@ EXPANSIONS: dict[str, Expansion] = {
     "math.rsqrt": Expansion(rsqrt, 1.5),
     "math.cbrt": Expansion(cbrt, 0.8),
     "math.powf": Expansion(powf, 1.5, "all special cases of IEEE 754"),
+    "arith.remf": Expansion(remf, 0.0, "exact; the sign of the dividend"),
     "math.sin": Expansion(sin, 1.6, ANGLES),
     "math.cos": Expansion(cos, 1.6, ANGLES),
     "math.tan": Expansion(tan, 2.5, ANGLES),
