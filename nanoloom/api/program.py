@@ -19,7 +19,7 @@ from nanoloom.cache import Cache
 from nanoloom.errors import Error, public
 from nanoloom.explain.explainable import Explainable
 from nanoloom.interface.bounds import parted, require_within, static_shapes
-from nanoloom.interface.check_inputs import SeveralSizes, check_inputs
+from nanoloom.interface.check_inputs import SeveralSizes, check_inputs, given_shapes
 from nanoloom.interface.dimension_values import bound_dims, check_known
 from nanoloom.interface.named_file import named_file
 from nanoloom.model.binding import Binding, deciding, values_of
@@ -239,7 +239,7 @@ class Program(CallableProgram, Explainable):
         path: str | Path,
         name: str | None = None,
         *,
-        form: Form = "shared",
+        form: Form | None = None,
         shapes: Given | None = None,
         levels: Sequence[Target] = (),
         session: bool | Mapping[str, str] = False,
@@ -247,25 +247,25 @@ class Program(CallableProgram, Explainable):
         """Write the program with its parameters inside, and a C header to a library.
 
         form: "shared", "static", "bare" (for machines without an operating system) or
-        "executable".  shapes: of the inputs; by default, of the bound dimensions, and
-        any of the others, which are sizes then.  levels: targets in place of its own
-        (target.named.levels), the least first, of which the CPU says the one.
-        session: a library keeps past keys and values between runs; as the pairs of
-        `session`, where those are not found.  Raises InputError if dimensions are not
-        bound and cannot be sizes, Error if the disk refuses.
+        "executable"; by default "static" for .a, else "shared".  shapes: of the inputs;
+        of the bound dimensions and any of the others, which are sizes, by default.
+        levels: targets in place of its own (target.named.levels), the least first, of
+        which the CPU says the one.  session: a library keeps past keys and values
+        between runs; as the pairs of `session`, where those are not found.  Raises
+        InputError for dimensions that are not bound and cannot be sizes, else Error.
         """
         with self.report.waiting("start"):
             from nanoloom.binary import output_forms
 
         self._texts.require_no_steps("a saved program")
         output, chosen = named_file(path), self.options
-        output_forms.require_form(form, len(levels), session=bool(session))
+        form = output_forms.form_of(form, output, len(levels), session=bool(session))
         called, digest = name or output.stem, self.source.digest
         made: list[tuple[output_forms.Identity, Compiled]] = []
         for target in levels or (chosen.target,):
             said = called, digest, target, chosen.precision, self._texts.of_code
             of = self.with_options(target=target) if levels or chosen.in_place else self
-            one = of._compiled(form, shapes, session)
+            one = of._compiled(form, given_shapes(shapes, self.entries), session)
             made.append((output_forms.Identity(*said), one))
         with self.report.waiting("link"):
             output_forms.write(form, made, output, self.cache)

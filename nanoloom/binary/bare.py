@@ -11,6 +11,7 @@ from pathlib import Path
 
 from nanoloom.binary.assemble import Compiled
 from nanoloom.binary.header import c_name, describe
+from nanoloom.binary.header_guard import guard
 from nanoloom.binary.link import RUNTIME, Source
 from nanoloom.binary.object_symbols import wanted
 from nanoloom.binary.program_source import PROGRAM_SOURCES
@@ -44,8 +45,7 @@ _TEMPLATE = """\
  * The object calls memcpy, memmove, memset and memcmp, which a compiler asks of every
  * machine, and nothing else.
  */
-#ifndef NANOLOOM_MODEL_{upper}_H
-#define NANOLOOM_MODEL_{upper}_H
+{guard}
 
 {types}
 #define NANOLOOM_{upper}_INPUTS {input_count}
@@ -80,7 +80,13 @@ STACK_BYTES = 64 * 1024
 
 
 def write_bare(
-    compiled: Compiled, output: Path, model_name: str, target: Target, *, cache: Cache
+    compiled: Compiled,
+    output: Path,
+    model_name: str,
+    target: Target,
+    *,
+    cache: Cache,
+    digest: str = "",
 ) -> Path:
     """An object, or an archive for an output that ends in .a; and its header.
 
@@ -106,7 +112,8 @@ def write_bare(
     part = Part(compiled, name, ("run", "input", "output"))
     code = part.linked(sources, target.triple, cache, ("-ffreestanding",))
     require_alone(code)
-    return part.write(code, output, header_h(compiled.table, model_name, target))
+    header = header_h(compiled.table, model_name, target, digest)
+    return part.write(code, output, header)
 
 
 def require_alone(code: bytes) -> None:
@@ -130,7 +137,7 @@ def _lines(size: int) -> int:
     return -(-size // _LINE) * _LINE
 
 
-def header_h(table: ProgramTable, model_name: str, target: Target) -> str:
+def header_h(table: ProgramTable, model_name: str, target: Target, digest: str) -> str:
     """The text of the header, for C and C++."""
     name = c_name(model_name)
     lines = [*describe("input", table.inputs), *describe("output", table.outputs)]
@@ -139,6 +146,7 @@ def header_h(table: ProgramTable, model_name: str, target: Target) -> str:
         target=target.name,
         name=name,
         upper=name.upper(),
+        guard=guard(name, digest, lines),
         description="\n".join(lines) or " * It has no inputs and no outputs.",
         inputs=_names("input", table.inputs),
         outputs=_names("output", table.outputs),

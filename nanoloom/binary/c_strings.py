@@ -1,4 +1,4 @@
-"""Texts as string literals of C."""
+"""Texts as string literals and in comments of C."""
 
 from __future__ import annotations
 
@@ -12,3 +12,9 @@ def c_string(text: str) -> str:
     plain = set(range(32, 127)) - set(b'"\\?')
     body = (chr(b) if b in plain else f"\\{b:03o}" for b in text.encode())
     return f'"{"".join(body)}"'
+
+
+def c_comment(text: str) -> str:
+    """Text that cannot end the comment it stands in, nor its line."""
+    printable = "".join(c if c.isprintable() else " " for c in text)
+    return printable.replace("*/", "* /").replace("/*", "/ *").rstrip("\\")

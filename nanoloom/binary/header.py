@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from nanoloom.binary.c_strings import c_comment
 from nanoloom.binary.cpp_functions import functions
 from nanoloom.binary.grown_header import NO_ROOM, grown
+from nanoloom.binary.header_guard import guard
 from nanoloom.binary.link import RUNTIME
 from nanoloom.binary.sizes import SizesTable
 from nanoloom.binary.sizes_header import described, extents, sized
@@ -26,8 +28,7 @@ _TEMPLATE = """\
 {running} *     if (status) puts(nanoloom_{name}_error(status));
  *     nanoloom_{name}_destroy(model);
  */
-#ifndef NANOLOOM_MODEL_{upper}_H
-#define NANOLOOM_MODEL_{upper}_H
+{guard}
 
 {types}
 #define NANOLOOM_{upper}_INPUTS {input_count}
@@ -154,7 +155,9 @@ def c_name(model_name: str) -> str:
     return f"{name}_model" if name.lower().split("_")[0] in _TAKEN.split() else name
 
 
-def header_h(table: ProgramTable, model_name: str, *, levels: bool = False) -> str:
+def header_h(
+    table: ProgramTable, model_name: str, *, levels: bool = False, digest: str = ""
+) -> str:
     """The text of MODEL.h, for C and C++: every function, name, shape and type."""
     name = c_name(model_name)
     lines = [
@@ -169,9 +172,10 @@ def header_h(table: ProgramTable, model_name: str, *, levels: bool = False) -> s
         tiles += "; or where there is no code\n * for this CPU, stderr says why"
     words = sized(table, name)
     return _TEMPLATE.format(
-        title=_comment(model_name),
+        title=c_comment(model_name),
         name=name,
         upper=name.upper(),
+        guard=guard(name, digest, lines),
         description="\n".join(lines) or " * It has no inputs and no outputs.",
         inputs=", ".join(f"input_{i}" for i in range(len(table.given))) or "0",
         types=(RUNTIME / "types.h").read_text("utf-8"),
@@ -234,8 +238,8 @@ def describe(
 ) -> list[str]:
     """Lines of a comment: name, type, shape and size of each."""
     return [
-        f" * {kind} {index}: {_comment(tensor.name)}, {tensor.element.name.lower()}"
-        f"{described(tensor, sizes)}"
+        f" * {kind} {index}: {c_comment(tensor.name)}, {tensor.element.name.lower()}"
+        f"{c_comment(described(tensor, sizes))}"
         for index, tensor in enumerate(tensors)
     ]
 
@@ -244,7 +248,7 @@ def describe_numbers(table: ProgramTable) -> list[str]:
     """Lines of a comment: the axes that depend on data."""
     rooms, lines = room_names(table), list[str]()
     for x in table.numbers:
-        most = _comment(extents(table.outputs[x.output], table.sizes)[x.axis])
+        most = c_comment(extents(table.outputs[x.output], table.sizes)[x.axis])
         bound = "" if any(name in most for name in rooms) else f", at most {most}"
         lines.append(f" * axis {x.axis} of output {x.output}: as the data say{bound}")
     return lines
@@ -253,7 +257,7 @@ def describe_numbers(table: ProgramTable) -> list[str]:
 def describe_rooms(table: ProgramTable) -> list[str]:
     """Lines of a comment: the sizes about which only the data decide."""
     pairs = zip(room_names(table), table.rooms, strict=True)
-    return [f" * {x}: as the data say, at {_comment(room.where)}" for x, room in pairs]
+    return [f" * {x}: as the data say, at {c_comment(room.where)}" for x, room in pairs]
 
 
 def room_names(table: ProgramTable) -> Sequence[str]:
@@ -263,9 +267,3 @@ def room_names(table: ProgramTable) -> Sequence[str]:
         if table.rooms and table.sizes
         else ()
     )
-
-
-def _comment(text: str) -> str:
-    """Text that cannot end the comment it stands in, nor its line."""
-    printable = "".join(c if c.isprintable() else " " for c in text)
-    return printable.replace("*/", "* /").replace("/*", "/ *").rstrip("\\")

@@ -21,8 +21,15 @@ from nanoloom.errors import Error
 Form = Literal["shared", "static", "bare", "executable"]
 
 
-def require_form(form: str, levels: int, *, session: bool = False) -> None:
-    """Raise Error for a form that is none, or not for so many levels or sessions."""
+def form_of(
+    form: Form | None, output: Path, levels: int, *, session: bool = False
+) -> Form:
+    """`form`, or what the ending says.
+
+    Raises Error for a form that is none, or not for so many levels or sessions.
+    """
+    if form is None:
+        form = "static" if output.suffix == ".a" else "shared"
     if form not in get_args(Form):
         known = ", ".join(map(repr, get_args(Form)))
         raise Error(f"form is one of {known}, not {form!r}")
@@ -30,6 +37,7 @@ def require_form(form: str, levels: int, *, session: bool = False) -> None:
         raise Error("a bare object is for one target", hint="name a single one")
     if session and form not in ("shared", "static"):
         raise Error(f"form is {form!r}, and sessions are for libraries: .so or .a")
+    return form
 
 
 def write(
@@ -58,10 +66,13 @@ def write(
                 cache=cache,
                 levels=compiled.levels,
                 manifest=manifest(compiled.table, [each for each, _ in levels]),
+                digest=identity.digest,
             )
         case "static":
-            write_static_library(compiled, output, name, triple=triple, cache=cache)
+            how = {"triple": triple, "digest": identity.digest}
+            write_static_library(compiled, output, name, **how, cache=cache)
         case "bare":
-            write_bare(compiled, output, name, identity.target, cache=cache)
+            how = {"digest": identity.digest}
+            write_bare(compiled, output, name, identity.target, **how, cache=cache)
         case "executable":
             write_executable(compiled, output, identity, cache=cache)

@@ -74,6 +74,7 @@ def write_shared_library(
     cache: Cache,
     levels: Sequence[Source] = (),
     manifest: bytes = b"",
+    digest: str = "",
 ) -> Path:
     """A library for C programs, its parameters inside, and its header beside it.
 
@@ -82,9 +83,7 @@ def write_shared_library(
     The header has the name of `output` with the suffix .h and is returned.  Both files
     appear whole or not at all.  C programs see nanoloom_MODEL_* (header.py); Python
     loads the same file with Library.  manifest: what it says of itself (manifest.py).
-
-    Raises:
-        Error: ziglang is missing, a kernel is defined twice, or the disk refuses.
+    Raises Error: ziglang is missing, a kernel is defined twice, or the disk refuses.
     """
     size = parameters.size if parameters else 0
     if size != table.parameter_bytes:
@@ -109,7 +108,8 @@ def write_shared_library(
         replaced(output, EXECUTABLE) as file,
         replaced(header) as text,  # there first: with the library, all is
     ):
-        text.write(header_h(table, model_name, levels=bool(levels)).encode())
+        said = header_h(table, model_name, levels=bool(levels), digest=digest)
+        text.write(said.encode())
         write_library(file, code, parameters if size else None, manifest)
     return header
 

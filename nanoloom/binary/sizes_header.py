@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from nanoloom.binary.c_strings import c_comment
 from nanoloom.binary.sizes import SizesTable
 from nanoloom.binary.sizes_source import axes
 from nanoloom.binary.table import ProgramTable
@@ -99,7 +100,9 @@ def sized(table: ProgramTable, name: str) -> dict[str, str]:
     return {
         "sizes": _SIZES.format(rows="\n".join(rows), **words),
         "resize": resize_text(table).format(memory=memory, **words),
-        "resizing": _EXAMPLE.format(sizes=", ".join(sizes.chosen), name=name),
+        "resizing": _EXAMPLE.format(
+            sizes=c_comment(", ".join(sizes.chosen)), name=name
+        ),
     }
 
 

@@ -28,7 +28,7 @@ def sizes_c(table: ProgramTable, sizes: SizesTable) -> list[str]:
     terms = [term(sizes, *t) for word in sizes.words for t in word.terms]
     return [
         *declared(table.steps),
-        *array("char *const", "size_dims", [f'"{name}"' for name in sizes.dims]),
+        *array("char *const", "size_dims", map(c_string, sizes.dims)),
         *array("struct nanoloom_floor", "size_floors", floors(sizes)),
         *array("struct nanoloom_term", "size_terms", terms),
         *array("int32_t", "word_ends", ends([len(w.terms) for w in sizes.words])),

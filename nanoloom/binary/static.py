@@ -22,7 +22,13 @@ _ENTRIES = ("arrays", "rows", "library")  # for Python, which loads no archive
 
 
 def write_static_library(
-    compiled: Compiled, output: Path, model_name: str, *, triple: str, cache: Cache
+    compiled: Compiled,
+    output: Path,
+    model_name: str,
+    *,
+    triple: str,
+    cache: Cache,
+    digest: str = "",
 ) -> Path:
     """What `shared.write_shared_library` writes, to be linked into a program.
 
@@ -45,5 +51,6 @@ def write_static_library(
     shown = dict.fromkeys((*FUNCTIONS, *runs, *sized, *kept, *counted))
     part = Part(compiled, name, tuple(shown))
     code = part.linked(sources, triple, cache)
-    header = header_h(compiled.table, model_name, levels=bool(compiled.levels))
+    has_levels = bool(compiled.levels)
+    header = header_h(compiled.table, model_name, levels=has_levels, digest=digest)
     return part.write(code, output, header)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from operator import index
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -200,3 +201,36 @@ def is_castable(given: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
     if given.kind == "b" or wanted.kind == "b":
         return given.kind == wanted.kind
     return given.kind in "iuf" or given.kind == wanted.kind == "c"
+
+
+def given_shapes(
+    shapes: Mapping[str, Any] | None, specs: Sequence[Spec]
+) -> dict[str, tuple[int, ...]] | None:
+    """The shapes of some inputs as tuples of whole numbers.  Raises InputError."""
+    if shapes is None:
+        return None
+    if not isinstance(cast(object, shapes), Mapping):
+        reason = f"are a {type(shapes).__name__}"
+        raise InputError(reason, where="shapes", hint='give a dict: {"x": (2, 3)}')
+    extra = [str(x) for x in shapes if x not in {spec.name for spec in specs}]
+    if extra:
+        reason = f"{', '.join(extra)} is no input"
+        hint = f"the model takes {listing(specs)}"
+        raise InputError(reason, where="shapes", hint=hint)
+    return {name: _sizes(name, shape) for name, shape in shapes.items()}
+
+
+def _sizes(name: str, shape: object) -> tuple[int, ...]:
+    reason, hint = f"{shape!r} is no shape", "give whole numbers, as (2, 3)"
+    if (of_array := getattr(shape, "shape", None)) is not None:
+        reason = f"a {type(shape).__name__} is no shape"
+        hint = f"give its shape: {of_array}"
+        raise InputError(reason, where=f"input {name}", hint=hint)
+    try:
+        found = tuple(map(index, cast(Iterable[Any], shape)))
+    except TypeError:
+        raise InputError(reason, where=f"input {name}", hint=hint) from None
+    if min(found, default=0) < 0:
+        hint = "a size is at least 0"
+        raise InputError(reason, where=f"input {name}", hint=hint)
+    return found
