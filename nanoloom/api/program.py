@@ -260,7 +260,7 @@ class Program(CallableProgram, Explainable):
         self._texts.require_no_steps("a saved program")
         output, chosen = named_file(path), self.options
         form = output_forms.form_of(form, output, len(levels), session=bool(session))
-        called, digest = name or output.stem, self.source.digest
+        called, digest = name or output.stem, self.source.unchanged()
         made: list[tuple[output_forms.Identity, Compiled]] = []
         for target in levels or (chosen.target,):
             said = called, digest, target, chosen.precision, self._texts.of_code

@@ -48,6 +48,14 @@ def identity(path: Path) -> tuple[str, int, int, int, int]:
     return os.path.realpath(path), now.st_size, *times, now.st_ino
 
 
+def is_other(path: Path, seen: object) -> bool:
+    """Whether a file has another identity than `seen`; one that is gone has none."""
+    try:
+        return identity(path) != seen
+    except FileNotFoundError:
+        return False
+
+
 def children(folder: Path) -> list[Path]:
     """What is in a folder, if there is one."""
     try:

@@ -82,5 +82,9 @@ def content(given: object) -> str | bytes:
 
     if isinstance(given, onnx.ModelProto):
         return given.SerializeToString()
+    raise unpicklable()
+
+
+def unpicklable() -> Error:
     hint = "save the program, and load the file in the other process"
-    raise Error("only programs of ONNX models can be pickled", hint=hint)
+    return Error("only programs of ONNX models can be pickled", hint=hint)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
-from nanoloom.cache import Cache, key
+from nanoloom.cache import Cache, file_operations, key
 from nanoloom.cache.digest import of
-from nanoloom.errors import Unsupported
+from nanoloom.errors import InputError, Unsupported
 from nanoloom.fork_lock import wait_for_compiler
 from nanoloom.frontend.custom_operators import registered_versions
 from nanoloom.frontend.text_steps.steps import TextStep
@@ -42,13 +42,14 @@ class Source:
     """A model before it is bound: a file, bytes or an ONNX object."""
 
     def __init__(self, given: object, cache: Cache) -> None:
-        self.given = given
+        self.given, self._cache = given, cache
         self._model: onnx_ir.Model | None = None
         self._simplified: onnx_ir.Model | None = None
         self.texts = NO_TEXTS  # those of its interface, once that is known
         self._hashed: Future[str] = Future()
+        self._seen: dict[Path, object] = {}  # its files when they were read
         if isinstance(given, str | Path):
-            files = (self._hash_files, cache, Path(given).absolute())
+            files = (self._hash_files, Path(given).absolute())
             Thread(target=answer, args=(self._hashed, *files)).start()
         else:
             answer(self._hashed, self._hash)
@@ -86,11 +87,13 @@ class Source:
 
         return content_digest(self.given)
 
-    def _hash_files(self, cache: Cache, path: Path) -> str:
+    def _hash_files(self, path: Path) -> str:
         """The digest of the model's file and of those beside it with its weights."""
         from nanoloom.cache.digest import of
         from nanoloom.frontend.torch.given import is_archive, versions
 
+        cache = self._cache
+        self._see(path)
         digest = cache.file_digest(path)
         if is_archive(path):
             return of("exported", digest, versions())
@@ -98,8 +101,27 @@ class Source:
         names = (
             json.loads(known) if known is not None else self._external(cache, digest)
         )
+        self._see(*(path.parent / name for name in names))
         others = [cache.file_digest(path.parent / name) for name in names]
         return of("model", digest, *others) if others else digest
+
+    def _see(self, *paths: Path) -> None:
+        self._seen |= {path: file_operations.identity(path) for path in paths}
+
+    def unchanged(self) -> str:
+        """The digest; InputError where the content is another one by now."""
+        digest, files = self.digest, dict(self._seen)
+        if files and not any(file_operations.is_other(*each) for each in files.items()):
+            return digest
+        now = self._hash_files(next(iter(files))) if files else self._hash()
+        self._seen = files  # what it is now is asked again
+        if now != self._hashed.result():
+            raise InputError(
+                "has changed since the program was compiled",
+                where=next(map(str, files), "the model"),
+                hint="compile it again, or reload() the program of a module",
+            )
+        return digest
 
     def _external(self, cache: Cache, digest: str) -> list[str]:
         """Names of the files that hold the model's weights beside it."""
@@ -111,6 +133,8 @@ class Source:
 
     def model(self) -> onnx_ir.Model:
         if self._model is None:
+            if self._seen and self._hashed.done() and not self._hashed.exception():
+                self.unchanged()  # or another one would have its name in the cache
             with wait_for_compiler():
                 from nanoloom.frontend.onnx import load
 
@@ -211,6 +235,9 @@ class Entering(Source):
         self.texts = NO_TEXTS
         self._hashed = Future()
         self._hashed.set_result(given.digest)
+
+    def unchanged(self) -> str:
+        return self.digest  # what it was given is read already
 
     def declared(self) -> Sides:
         sides = (self.given_entry.inputs, self.given_entry.outputs)

@@ -30,6 +30,9 @@ class SplitSymbols(Source):
         self.source, self.apart, self.texts = source, apart, source.texts
         self._simplified = None
 
+    def unchanged(self) -> str:
+        return self.source.unchanged()
+
     def model(self) -> onnx_ir.Model:
         if self._model is None:
             self._model = with_names(self.source.model(), self.apart)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 from operator import itemgetter
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch.export import ExportedProgram
@@ -17,8 +17,9 @@ from nanoloom.errors import InputError, public
 from nanoloom.frontend.torch.element_types import numpy_view, torch_view
 from nanoloom.frontend.torch.exported import held
 from nanoloom.frontend.torch.imported import Imported
+from nanoloom.model.pickled import unpicklable
 from nanoloom.torch.direct_call import DirectCall, direct_call
-from nanoloom.torch.held_weights import HeldWeights
+from nanoloom.torch.held_weights import HeldWeights, Same
 from nanoloom.torch.memory import require_apart
 
 Build = Callable[[], tuple[Program, Imported]]
@@ -79,7 +80,15 @@ class TorchProgram:
 
     @property
     def program(self) -> Program:
+        self._renew()
         return self._program
+
+    def _renew(self, same: Same | None = None) -> None:
+        if not self._weights.are(self._watched, same):
+            self._make()
+
+    def __reduce__(self) -> NoReturn:
+        raise unpicklable()
 
     @public
     def reload(self) -> None:
@@ -99,8 +108,7 @@ class TorchProgram:
         Raises InputError for arguments of another structure, type or shape.
         """
         direct = self._direct
-        if not self._weights.are(self._watched, direct and direct.same_words):
-            self._make()
+        self._renew(direct and direct.same_words)
         direct = None if kwargs or len(args) != self._flat else self._direct
         made = direct((*args, *self._changing)) if direct is not None else None
         if made is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,10 +14,35 @@ import torch  # pyright: ignore[reportMissingImports] - an extra
 from torch import nn  # pyright: ignore[reportMissingImports] - an extra
 
 import nanoloom
+from nanoloom.errors import Error, InputError
 from nanoloom.torch import held_weights
 from nanoloom.torch.held_weights import HeldWeights, state
 from nanoloom.torch.tensor_words import paths, words_of
 from tests.torch import models
+
+
+def test_a_file_has_the_weights_of_now(tmp_path: Path) -> None:
+    """As a call sees them; what nobody counted is refused, whoever has the program."""
+    module, x = nn.Linear(4, 3).eval(), torch.randn(2, 4)
+    program = nanoloom.compile(module, (x,), cache=tmp_path)
+
+    def saved(of: nanoloom.Program) -> np.ndarray:
+        file = nanoloom.load(of.save(tmp_path / "m.so"))
+        (y,) = file({file.inputs[0].name: x.numpy()}).values()
+        return y
+
+    with torch.no_grad():
+        held = program.program
+        module.weight.mul_(2)
+        assert np.allclose(saved(program.program), module(x).numpy(), atol=1e-5)
+        module.weight.data.mul_(2)
+        for each in (held, program.program):
+            with pytest.raises(InputError, match=r"has changed since .* reload\(\)"):
+                saved(each)
+        program.reload()
+        assert np.allclose(saved(program.program), module(x).numpy(), atol=1e-5)
+    with pytest.raises(Error, match="only programs of ONNX models can be pickled"):
+        pickle.dumps(program)
 
 
 @pytest.fixture
