@@ -22,11 +22,34 @@ struct Header {
 /// now; copy it and set another path for one that is installed.
 pub fn link_model(library: impl AsRef<Path>) -> Result<(), String> {
     let stem = library.as_ref().file_stem().unwrap_or_default();
-    link_model_as(&library, &stem.to_string_lossy().replace(['-', '.', ' '], "_"))
+    link_model_as(&library, &module_name(&stem.to_string_lossy()))
 }
+
+/// What of a file's name may stand in the name of a module: letters, digits, and `_` for
+/// all others.
+fn module_name(stem: &str) -> String {
+    let begins = if stem.starts_with(|c: char| c.is_ascii_digit()) { "_" } else { "" };
+    let known = |c: char| c.is_alphabetic() || c.is_ascii_digit();
+    begins.chars().chain(stem.chars().map(|c| if known(c) { c } else { '_' })).collect()
+}
+
+/// Words that Rust keeps for itself.
+const KEYWORDS: &str = " _ Self abstract as async await become box break const continue crate do \
+    dyn else enum extern false final fn for gen if impl in let loop macro match mod move mut \
+    override priv pub ref return self static struct super trait true try type typeof unsafe \
+    unsized use virtual where while yield ";
 
 /// The same with another name of the module.
 pub fn link_model_as(library: impl AsRef<Path>, module: &str) -> Result<(), String> {
+    if module.is_empty()
+        || module_name(module) != module
+        || KEYWORDS.contains(&format!(" {module} "))
+    {
+        let file = library.as_ref().display();
+        return Err(format!(
+            "{file}: no module is called {module:?}; give link_model_as another name"
+        ));
+    }
     let library = fs::canonicalize(&library)
         .map_err(|error| format!("{}: {error}", library.as_ref().display()))?;
     let header = library.with_extension("h");
