@@ -18,6 +18,7 @@ from nanoloom.linalg.builder.slices import element, index, with_element, written
 from nanoloom.linalg.builder.sort import by_columns, each_row, first_pairs
 from nanoloom.linalg.builder.sort_key import key, key_type
 from nanoloom.linalg.builder.tensor import Tensor
+from nanoloom.linalg.reductions.short_rows import are_short, first_places
 
 
 def top_k(b: Builder, node: Node) -> list[Tensor | None]:
@@ -28,8 +29,11 @@ def top_k(b: Builder, node: Node) -> list[Tensor | None]:
     extent = x.shape[axis]
     if not 0 <= count <= extent:
         raise node.unsupported(f"k is {count}, the axis has {extent} elements")
-    wanted = Wanted(axis, largest, count, extent, count)
-    indices = sorted_places(b, x, wanted)
+    if are_short(extent, count):
+        indices = first_places(b, x, axis, count, largest=largest)
+    else:
+        wanted = Wanted(axis, largest, count, extent, count)
+        indices = sorted_places(b, x, wanted)
     return [pick(b, x, indices, axis), indices]
 
 

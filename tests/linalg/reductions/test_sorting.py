@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import nanoloom
 from nanoloom.errors import Error
 from tests.drawn_cases import few_examples
 from tests.linalg.bounds import FLOATS, INTEGERS, sample
@@ -77,3 +79,35 @@ def test_too_many() -> None:
             constants=[1],
             outputs=2,
         )
+
+
+@pytest.mark.parametrize(("value", "largest"), [(0, 1), (2**32 - 1, 0)])
+def test_equal_ones_that_come_last_of_all(value: int, largest: int) -> None:
+    """Their keys have all bits set, as what a reduction begins with."""
+    x = np.full((3, 5), value, np.uint32)
+    x[1, 3] = 7
+    values, places = run_node(
+        "TopK",
+        [x, np.array([4], np.int64)],
+        constants=[1],
+        outputs=2,
+        version=24,
+        largest=largest,
+    )
+    right = best(x, 4, 1, bool(largest))
+    same(values, np.take_along_axis(x, right, 1))
+    same(places, right)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_short_rows_are_in_vectors(axis: int) -> None:
+    """No loop takes keys one by one; and one program does for all sizes."""
+    text = f"""few (float[rows, columns] x) => (v, p)
+        {{ k = Constant<value_ints = [2]>() v, p = TopK<axis = {axis}>(x, k) }}"""
+    header = '<ir_version: 10, opset_import: ["": 24]>'
+    program = nanoloom.compile(onnx.parser.parse_model(f"{header} {text}"))
+    for shape in ((5, 37), (2, 2), (700, 3)):
+        x = sample(4, shape, "float32", -9, 9).round()
+        right = best(x, 2, axis, True)
+        same(program({"x": x})["p"], right)
+    assert not program.open.reason
