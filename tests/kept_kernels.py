@@ -15,10 +15,10 @@ import pytest
 from nanoloom import compiler
 from nanoloom.cache import Cache
 from nanoloom.workers.batch import Batch
+from nanoloom.workers.fork_server import ForkServer
 from nanoloom.workers.jobs import MakeKernel
 from nanoloom.workers.messages import Job
 from nanoloom.workers.pool import Pool
-from nanoloom.workers.process import Worker
 
 KEPT = Cache(Path(__file__).parents[1] / ".pytest_cache" / "kernels", 2 << 30)
 
@@ -54,7 +54,7 @@ class KeptBatch(Batch[bytes]):
 def made_elsewhere(workers: Pool) -> bool:
     """Whether other processes make its kernels: no part of those is replaced here, and
     all that they are told is in a kernel's key."""
-    return workers._start is Worker
+    return workers._start is ForkServer
 
 
 @contextmanager

@@ -17,8 +17,8 @@ from typing import IO, Protocol
 from nanoloom.errors import Error
 
 LENGTH = struct.Struct("<Q")
-HELLO = b"nanoloom"  # a worker's first frame: what was started is one
-READY = b"ready"  # its second: it has loaded the compiler
+HELLO = b"nanoloom"  # the first message of what forks workers: it is one
+NUMBER = struct.Struct("<q")  # of a process, or its status; below 0, an error's
 Stage = Callable[[str], AbstractContextManager[None]]  # times a part of the work
 
 

@@ -1,8 +1,8 @@
 """The workers of a process: as many as are asked for, kept while they have work.
 
-A thread attends each worker: it starts the process, which lives no longer than the
-thread does, hands it jobs and takes its answers.  Who waits for an answer holds none of
-the compiler's locks, so that other threads may fork.
+A thread attends each worker: it has the process forked, hands it jobs and takes its
+answers.  The last one ends the process that forks, too.  Who waits for an answer holds
+none of the compiler's locks, so that other threads may fork.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 
 from nanoloom.fork_lock import wait_for_compiler
 from nanoloom.runtime.threads import default_threads
+from nanoloom.workers.fork_server import ForkServer
 from nanoloom.workers.messages import Answer, Job, packed
 from nanoloom.workers.process import Worker
 from nanoloom.workers.worker_main import answered
@@ -40,12 +41,14 @@ class Task:
 class Pool:
     """Jobs go in, and answers come out of futures.
 
-    start: a worker, or OSError where no process can be had: then the threads do the
-    work themselves.
+    start: what forks workers, or OSError where no process can be had: then the threads
+    do the work themselves.
     """
 
-    def __init__(self, start: Callable[[], Worker] = Worker) -> None:
+    def __init__(self, start: Callable[[], ForkServer] = ForkServer) -> None:
         self._start = start
+        self._server: ForkServer | None = None
+        self._starting = threading.Lock()
         self._changed = threading.Condition()
         self._queue: list[Task] = []
         self._numbers = itertools.count()
@@ -54,15 +57,10 @@ class Pool:
         self._workers: set[Worker] = set()
 
     def prepare(self, count: int) -> None:
-        """Have `count` workers, started now: there will be jobs.
-
-        All but one load the compiler at once: this process reads a model meanwhile,
-        for which all wait.
-        """
-        loading = threading.Semaphore(max(count - 1, 1))
+        """Have `count` workers, started now: there will be jobs."""
         with self._changed:
             for _ in range(count - self._attending):
-                self._attend(loading)
+                self._attend()
 
     def submit(self, job: Job, cost: float, most: int) -> Future[Answer]:
         """Ask for a job; those that cost most come first.  most: workers to have.
@@ -80,25 +78,27 @@ class Pool:
 
     def close(self) -> None:
         """End all workers: the process ends."""
-        for worker in list(self._workers):
-            worker.process.kill()
-            worker.process.wait()
+        server, self._server = self._server, None
+        if server is not None:
+            server.stop()
 
     def forget(self) -> None:
         """In a forked child: close the pipes to the parent's workers."""
         for worker in self._workers:
             worker.forget()
+        if self._server is not None:
+            self._server.forget()
 
-    def _attend(self, loading: threading.Semaphore | None = None) -> None:
+    def _attend(self) -> None:
         self._attending += 1
         self._idle += 1
         threading.Thread(
-            target=self._serve, args=(loading,), name="nanoloom worker", daemon=True
+            target=self._serve, name="nanoloom worker", daemon=True
         ).start()
 
-    def _serve(self, loading: threading.Semaphore | None) -> None:
+    def _serve(self) -> None:
         """The life of a worker, from before its first job to the end of idleness."""
-        worker = self._started() if loading is None else self._loaded(loading)
+        worker = self._started()
         while (task := self._next()) is not None:
             if task.answer.set_running_or_notify_cancel():
                 worker = worker or self._started()
@@ -107,23 +107,27 @@ class Pool:
             with self._changed:
                 self._idle += 1
         self._ended(worker)
+        with self._changed:
+            unused = None if self._attending else self._server
+            self._server = self._server if self._attending else None
+        if unused is not None:
+            unused.stop()
 
     def _started(self) -> Worker | None:
         """A worker; None where there can be none."""
         try:
-            worker = self._start()
+            worker = Worker(self._forking())
         except OSError:
             return None
         self._workers.add(worker)
         return worker
 
-    def _loaded(self, loading: threading.Semaphore) -> Worker | None:
-        """A worker that has loaded the compiler, as one of a few at once."""
-        with loading:
-            worker = self._started()
-            if worker is not None:
-                worker.wait_loaded()
-        return worker
+    def _forking(self) -> ForkServer:
+        """What forks workers; another one where that has ended."""
+        with self._starting:
+            if self._server is None or not self._server.is_alive():
+                self._server = self._start()
+            return self._server
 
     def _ended(self, worker: Worker | None) -> None:
         if worker is not None:
@@ -144,10 +148,6 @@ class Pool:
         """Whether the worker can be asked again."""
         try:
             answer = answered_here(task.job) if worker is None else worker.ask(task.job)
-        except OSError:  # it never was one
-            self._ended(worker)
-            task.answer.set_result(answered_here(task.job))
-            return False
         except Exception as error:  # noqa: BLE001 - it is raised where the job came from
             self._ended(worker)
             task.answer.set_exception(error)
@@ -156,7 +156,7 @@ class Pool:
         return True
 
 
-def in_process() -> Worker:
+def in_process() -> ForkServer:
     """For a pool without processes."""
     raise OSError("no process is wanted")
 

@@ -12,13 +12,11 @@ from dataclasses import dataclass
 
 import nanoloom
 from nanoloom.errors import DataDependent
+from nanoloom.workers.fork_server import PROGRAM
 from nanoloom.workers.jobs import MakeKernel
 from nanoloom.workers.messages import Stage
-from nanoloom.workers.process import PROGRAM
 
-LIGHT = PROGRAM.replace(
-    "main(parent)", "main.__globals__['load'] = lambda: None\nmain(parent)"
-)
+LIGHT = PROGRAM.replace("main()", "main.__globals__['load'] = lambda: None\nmain()")
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from nanoloom.workers import process
+from nanoloom.workers import fork_server
 from tests.sources import ROOT
 from tests.workers.waiting import LONG, is_alive, until
 
 PARENT = """
 import os, signal, sys, threading
-from nanoloom.workers import process
+from nanoloom.workers import fork_server
 from nanoloom.workers.pool import pool
 from tests.workers.stand_ins import LIGHT, Echo
-process.PROGRAM = LIGHT
+fork_server.PROGRAM = LIGHT
 number = pool().submit(Echo(), 0.0, 1).result().value[1]
 busy = pool().submit(Echo(seconds=100), 0.0, 1)
 while not busy.running(): pass
@@ -51,7 +51,7 @@ def test_workers_end_with_their_process(tmp_path: Path, end: str) -> None:
 
 def test_a_process_without_standard_files(tmp_path: Path) -> None:
     script, told = tmp_path / "script.py", tmp_path / "number"
-    script.write_text(PARENT.replace("process.PROGRAM = LIGHT", ""))
+    script.write_text(PARENT.replace("fork_server.PROGRAM = LIGHT", ""))
     command = f'"{sys.executable}" "{script}" "{told}" <&- >&- 2>&-'
     run_script(Path("-c"), told, "sh", command)
     assert until(lambda: not is_alive(int(told.read_text())))
@@ -72,9 +72,9 @@ def run_script(
 
 
 def test_workers_know_their_program() -> None:
-    """Nothing but the path and the parent's number is told on the command line."""
-    words = process.command()
-    assert words[0] == sys.executable and words[-1] == str(os.getpid())
+    """Nothing but the path is told on the command line."""
+    words = fork_server.command()
+    assert words[0] == sys.executable
     assert "-c" in words and "__main__" not in "".join(words)
 
 

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from nanoloom.errors import DataDependent, Error, InternalError
+from nanoloom.workers import fork_server
 from nanoloom.workers import pool as pools
-from nanoloom.workers import process
 from nanoloom.workers.batch import Batch
 from nanoloom.workers.messages import Answer, InWorker, Job
 from nanoloom.workers.pool import Pool, in_process
-from nanoloom.workers.process import Crashed, Worker
+from nanoloom.workers.process import Crashed
 from tests.test_fork_lock import forked
 from tests.workers.stand_ins import LIGHT, Dies, Echo, Prints, Raises
 from tests.workers.waiting import LONG, until
@@ -27,8 +27,8 @@ from tests.workers.waiting import LONG, until
 @pytest.fixture(scope="module", autouse=True)
 def workers_load_no_compiler() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        assert LIGHT != process.PROGRAM
-        patch.setattr(process, "PROGRAM", LIGHT)
+        assert LIGHT != fork_server.PROGRAM
+        patch.setattr(fork_server, "PROGRAM", LIGHT)
         yield
 
 
@@ -113,39 +113,39 @@ def test_as_many_workers_as_asked_for(pool: Pool) -> None:
         assert len(numbers) == most
 
 
-class Slow(Worker):
-    """Loads for a while; `most` of them did so at once."""
-
-    loading, most, lock = 0, 0, threading.Lock()
-    is_loaded = False
-
-    def wait_loaded(self) -> None:
-        if self.is_loaded:
-            return
-        self.is_loaded = True
-        with Slow.lock:
-            Slow.loading += 1
-            Slow.most = max(Slow.most, Slow.loading)
-        super().wait_loaded()
-        with Slow.lock:
-            Slow.loading -= 1
+def test_early_workers_are_forks_of_one_process(pool: Pool) -> None:
+    """Which has loaded what they need, and ends with the last of them."""
+    pool.prepare(3)
+    jobs = [pool.submit(Echo(seconds=0.2), 0.0, 3) for _ in range(6)]
+    numbers = {job.result(LONG).value[1] for job in jobs}  # type: ignore[index]
+    assert pool._server is not None and len(numbers) == 3
+    assert {parent_of(number) for number in numbers} == {pool._server.process.pid}
 
 
-def test_all_but_one_of_the_early_workers_load_at_once() -> None:
-    pool = Pool(Slow)
-    try:
-        pool.prepare(2)
-        jobs = [pool.submit(Echo(seconds=0.1), 0.0, 2) for _ in range(4)]
-        assert all(job.result(LONG) for job in jobs) and Slow.most == 1
-    finally:
-        pool.close()
+def parent_of(number: int) -> int:
+    state = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2]
+    return int(state.split()[1])
+
+
+def test_what_forks_is_replaced(pool: Pool) -> None:
+    """The job that a worker had is lost with it; no other one is."""
+    number_of(pool)
+    server = pool._server
+    assert server is not None
+    busy = pool.submit(Echo(seconds=60), 0.0, 1)
+    assert until(busy.running)
+    server.process.kill()
+    with pytest.raises(Crashed, match="SIGKILL"):
+        busy.result(LONG)
+    assert number_of(pool) != os.getpid() and pool._server is not server
 
 
 def test_idle_workers_end(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pools, "IDLE_SECONDS", 0.05)
     number = number_of(pool)
     assert until(lambda: not Path(f"/proc/{number}").exists())
-    assert number_of(pool) != number
+    assert until(lambda: pool._server is None)
+    assert number_of(pool) not in (number, os.getpid())
 
 
 @pytest.mark.parametrize("executable", ["", "/bin/false", "/bin/cat", "/nowhere"])
@@ -240,8 +240,7 @@ def test_a_fork_has_workers_of_its_own() -> None:
     pipes = {
         os.readlink(f"/proc/self/fd/{pipe.fileno()}")
         for worker in pools.pool()._workers
-        for pipe in (worker.process.stdin, worker.process.stdout)
-        if pipe
+        for pipe in (worker._jobs, worker._answers)
     }
     assert pipes
 
@@ -252,7 +251,7 @@ def test_a_fork_has_workers_of_its_own() -> None:
         return not held & pipes and mine not in (parents, os.getpid())
 
     assert forked(child) == 0
-    numbers = {worker.process.pid for worker in pools.pool()._workers}
+    numbers = {worker.number for worker in pools.pool()._workers}
     assert parents in numbers and number_of(pools.pool()) in numbers
 
 

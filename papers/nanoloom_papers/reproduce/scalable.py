@@ -15,6 +15,7 @@ from nanoloom.errors import Error
 from nanoloom.frontend.onnx import load
 from nanoloom.options import CompileOptions
 from nanoloom.target import by_name
+from nanoloom.workers.fork_server import ForkServer
 from nanoloom.workers.process import Crashed, Worker
 from nanoloom_papers.reproduce.scalable_attempts import Attempt, attempts
 from nanoloom_papers.reproduce.scalable_counts import cycles, forms_of, instructions
@@ -35,8 +36,9 @@ def example(say: Say) -> dict[str, str]:
     """
     say("the example, step by step")
     made: dict[str, str] = {}
-    worker = Worker()
+    server = ForkServer()
     try:
+        worker = Worker(server)
         for peeled in (False, True):
             answer = worker.ask(Example(peeled))
             if answer.failure is not None:
@@ -46,7 +48,7 @@ def example(say: Say) -> dict[str, str]:
     except Crashed as crash:
         raise Error(f"MLIR ends with {crash.how} at the example") from None
     finally:
-        worker.stop()
+        server.stop()
     return made | own()
 
 

@@ -24,6 +24,7 @@ from nanoloom.llvm.vector_length import use_vector_lengths
 from nanoloom.options import CompileOptions
 from nanoloom.target import Target, by_name
 from nanoloom.vector.transform_ops import load_operations
+from nanoloom.workers.fork_server import ForkServer
 from nanoloom.workers.jobs import ShowKernel
 from nanoloom.workers.messages import Stage
 from nanoloom.workers.process import Crashed, Worker
@@ -141,8 +142,9 @@ def attempts(say: Say, names: Sequence[str] = ()) -> Iterator[Attempt]:
     rfc = {x.name: x.rfc for x in OPERATIONS}
     every = [(VECTORS, x.name) for x in OPERATIONS]
     every += [(VECTORIZED, x.name) for x in KERNELS]
-    worker = Worker()
+    server = ForkServer()
     try:
+        worker = Worker(server)
         for kind, name in every:
             if names and name not in names:
                 continue
@@ -152,11 +154,11 @@ def attempts(say: Say, names: Sequence[str] = ()) -> Iterator[Attempt]:
                     reason, alive = asked(worker, Try(kind, name, by, machine))
                     if not alive:
                         worker.stop()
-                        worker = Worker()
+                        worker = Worker(server)
                     told = rfc.get(name, "")
                     yield Attempt(kind, name, told, by, machine, reason)
     finally:
-        worker.stop()
+        server.stop()
 
 
 def asked(worker: Worker, job: Try) -> tuple[str, bool]:
