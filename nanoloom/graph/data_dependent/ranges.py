@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx_ir as ir
 
 from nanoloom.graph.data_dependent.count import counts_of
@@ -11,6 +12,7 @@ from nanoloom.graph.data_dependent.rooms import exact_room, is_outside, tell
 from nanoloom.interface.room_names import EXACT
 
 DOUBLE = int(ir.DataType.DOUBLE)
+TOO_MANY = 2.0**62  # elements: no memory has them, and INT64 has the number
 
 
 def unbounded_range(m: Maker) -> bool:
@@ -25,7 +27,8 @@ def unbounded_range(m: Maker) -> bool:
         for i in range(3)
     ]
     steps = m.one("Div", m.one("Sub", wide[1], wide[0]), wide[2])
-    needed = m.one("Cast", m.one("Ceil", steps), to=int(ir.DataType.INT64))
+    few = m.one("Min", m.one("Ceil", steps), m.constant(np.array([TOO_MANY])))
+    needed = m.one("Cast", few, to=int(ir.DataType.INT64))
     tell(m.decided, m.graph, f"{EXACT}{name}", m.one("Max", needed, m.ints(0)))
     places = m.one("Cast", m.positions(extent), to=int(dtype))
     start, delta = (m.one("Reshape", m.input(i), m.ints(1)) for i in (0, 2))
