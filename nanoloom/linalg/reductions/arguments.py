@@ -7,6 +7,7 @@ from nanoloom.linalg.builder.indexing import INT64, dims, position
 from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.scalar import Scalar, constant, is_float, select
 from nanoloom.linalg.builder.tensor import Tensor
+from nanoloom.linalg.reductions.narrow_rows import reduced
 from nanoloom.linalg.reductions.reduce import highest, lowest
 
 
@@ -20,7 +21,7 @@ def positions(b: Builder, x: Tensor, axis: int, *, largest: bool, last: bool) ->
         return sofar.maximum(s) if largest else sofar.minimum(s)
 
     start = lowest(x.dtype) if largest else highest(x.dtype)
-    best = b.reduce(better, x, [axis], start, keepdims=False)
+    best = reduced(b, better, x, [axis], start)
     nowhere = -1 if last else x.shape[axis]
     out = b.full(best.shape, nowhere, INT64)
     keep = dims(x.rank, [d for d in range(x.rank) if d != axis])

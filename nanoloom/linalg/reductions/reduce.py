@@ -26,6 +26,7 @@ from nanoloom.linalg.builder.scalar import (
     select,
 )
 from nanoloom.linalg.builder.tensor import Tensor
+from nanoloom.linalg.reductions.narrow_rows import reduced
 
 FLOAT64 = np.dtype(np.float64)
 
@@ -127,12 +128,12 @@ def reducing(fold: Fold) -> Callable[[Builder, Node], Tensor]:
         wide = computed_as(dtype)
         if fold.floating and not is_float(dtype):
             wide = FLOAT64
-        total = b.reduce(
+        total = reduced(
+            b,
             fold.body,
             x,
             axes,
             fold.start(wide),
-            keepdims=False,
             dtype=wide,
             prepare=lambda s: fold.prepare(s.cast(wide)),
         )
@@ -155,12 +156,12 @@ def log_sum_exp(b: Builder, node: Node) -> Tensor:
     axes = axes_of(node, x)
     wide = computed_as(dtype) if is_float(dtype) else FLOAT64
     keep = tuple(d for d in range(x.rank) if d not in axes)
-    top = b.reduce(
+    top = reduced(
+        b,
         lambda sofar, s: sofar.maximum(s),
         x,
         axes,
         -np.inf,
-        keepdims=False,
         dtype=wide,
         prepare=lambda s: s.cast(wide),
     )
@@ -173,7 +174,7 @@ def log_sum_exp(b: Builder, node: Node) -> Tensor:
         x,
         BroadcastOperand(finite, keep),
     )
-    total = b.reduce(add, grown, axes, 0, keepdims=False)
+    total = reduced(b, add, grown, axes, 0)
     result = b.elementwise(
         lambda s, t: saturated(s.math("log") + t, computed_as(dtype)),
         total,

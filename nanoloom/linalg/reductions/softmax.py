@@ -7,15 +7,19 @@ dimensions.  f16 and bf16 stay f32 from the first step to the last.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 
 from nanoloom.linalg.builder.builder import Builder, computed_as
 from nanoloom.linalg.builder.indexing import INT64, position
 from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.placed_operands import BroadcastOperand, combine
-from nanoloom.linalg.builder.scalar import Scalar, constant, select
+from nanoloom.linalg.builder.scalar import Number, Scalar, constant, select
 from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.reductions.arguments import positions
+from nanoloom.linalg.reductions.narrow_rows import Rows, rows_of, same
 
 
 def axes_of(node: Node, x: Tensor) -> list[int]:
@@ -30,22 +34,50 @@ def kept(x: Tensor, axes: list[int]) -> tuple[int, ...]:
     return tuple(d for d in range(x.rank) if d not in axes)
 
 
-def row_maximum(b: Builder, x: Tensor, axes: list[int]) -> BroadcastOperand:
+@dataclass(frozen=True)
+class Plain:
+    """A tensor as it is, of whose rows a number is found for each."""
+
+    axes: list[int]
+
+    def reduce(
+        self,
+        b: Builder,
+        body: Callable[[Scalar, Scalar], Scalar],
+        x: Tensor,
+        start: Number,
+        prepare: Callable[[Scalar], Scalar] = same,
+        dtype: np.dtype | None = None,
+    ) -> Tensor:
+        return b.reduce(
+            body, x, self.axes, start, keepdims=False, dtype=dtype, prepare=prepare
+        )
+
+    def spread(self, b: Builder, found: Tensor) -> BroadcastOperand:
+        rank = found.rank + len(self.axes)
+        return BroadcastOperand(
+            found, tuple(d for d in range(rank) if d not in self.axes)
+        )
+
+
+def maximum(b: Builder, rows: Rows | Plain, x: Tensor) -> Tensor:
     """Without regard to NaN: exp(NaN - maximum) makes the row's sum NaN by itself."""
-    found = b.reduce(
+    return rows.reduce(
+        b,
         lambda sofar, s: select(s > sofar, s, sofar),
         x,
-        axes,
         -np.inf,
-        keepdims=False,
         dtype=computed_as(x.dtype),
     )
-    return BroadcastOperand(found, kept(x, axes))
 
 
-def row_sum(b: Builder, x: Tensor, axes: list[int]) -> BroadcastOperand:
-    found = b.reduce(lambda sofar, s: sofar + s, x, axes, 0, keepdims=False)
-    return BroadcastOperand(found, kept(x, axes))
+def row_maximum(b: Builder, x: Tensor, axes: list[int]) -> BroadcastOperand:
+    rows = Plain(axes)
+    return rows.spread(b, maximum(b, rows, x))
+
+
+def add(x: Scalar, y: Scalar) -> Scalar:
+    return x + y
 
 
 def softmax(b: Builder, node: Node) -> Tensor:
@@ -55,23 +87,20 @@ def softmax(b: Builder, node: Node) -> Tensor:
 
 def normalized(b: Builder, x: Tensor, axes: list[int], dtype: np.dtype) -> Tensor:
     """exp(x) / sum(exp(x)) over the axes, the sum's reciprocal taken once a row."""
-    wide = computed_as(x.dtype)
+    rows, shape = rows_of(b, x, axes) or Plain(axes), x.shape
+    x = b.reshape(x, rows.made) if isinstance(rows, Rows) else x
+    top = rows.spread(b, maximum(b, rows, x))
     grown = combine(
         b,
         lambda s, top: (s - top).exp_nonpositive(),
         x.shape,
-        wide,
+        computed_as(x.dtype),
         x,
-        row_maximum(b, x, axes),
+        top,
     )
-    return combine(
-        b,
-        lambda s, total: s * (1 / total),
-        x.shape,
-        dtype,
-        grown,
-        row_sum(b, grown, axes),
-    )
+    total = rows.spread(b, rows.reduce(b, add, grown, 0))
+    made = combine(b, lambda s, total: s * (1 / total), x.shape, dtype, grown, total)
+    return b.reshape(made, shape)
 
 
 def log_softmax(b: Builder, node: Node) -> Tensor:
@@ -83,31 +112,15 @@ def log_probabilities(
     b: Builder, x: Tensor, axes: list[int], dtype: np.dtype
 ) -> Tensor:
     """(x - maximum) - log(sum(exp(x - maximum))), the logarithm taken once a row."""
-    shifted = combine(
-        b,
-        lambda s, top: s - top,
-        x.shape,
-        computed_as(x.dtype),
-        x,
-        row_maximum(b, x, axes),
-    )
-    total = b.reduce(
-        lambda sofar, s: sofar + s,
-        shifted,
-        axes,
-        0,
-        keepdims=False,
-        prepare=lambda s: s.exp_nonpositive(),
-    )
-    logarithm = b.elementwise(lambda s: s.math("log"), total)
-    return combine(
-        b,
-        lambda s, log: s - log,
-        x.shape,
-        dtype,
-        shifted,
-        BroadcastOperand(logarithm, kept(x, axes)),
-    )
+    rows, shape = rows_of(b, x, axes) or Plain(axes), x.shape
+    x = b.reshape(x, rows.made) if isinstance(rows, Rows) else x
+    wide = computed_as(x.dtype)
+    top = rows.spread(b, maximum(b, rows, x))
+    shifted = combine(b, lambda s, top: s - top, x.shape, wide, x, top)
+    total = rows.reduce(b, add, shifted, 0, lambda s: s.exp_nonpositive())
+    logarithm = rows.spread(b, b.elementwise(lambda s: s.math("log"), total))
+    made = combine(b, lambda s, log: s - log, x.shape, dtype, shifted, logarithm)
+    return b.reshape(made, shape)
 
 
 def hardmax(b: Builder, node: Node) -> Tensor:
