@@ -251,7 +251,7 @@ int main(int count, char **words)
         nanoloom_report_shapes(&nanoloom_program, nanoloom_open_sizes);
     else
         work(&asked);
-    if (fflush(stdout))
+    if (fflush(stdout) || ferror(stdout)) /* now, or at a line before */
         nanoloom_refuse("stdout", "cannot be written to");
     return EXIT_SUCCESS;
 }

@@ -288,6 +288,19 @@ def test_a_full_disk_leaves_nothing(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.npy", "b.npy"]
 
 
+def test_what_cannot_be_shown_is_an_error(
+    model: Path, inputs: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """Of one line, which the C library forgets when it could not write it."""
+    command = [model, *inputs, "-o", tmp_path / "out.npy"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 1
+    assert done.stderr == "model: stdout: cannot be written to\n"
+
+
 def test_a_limit_of_files_leaves_nothing(
     model: Path, inputs: tuple[Path, Path], tmp_path: Path
 ) -> None:
