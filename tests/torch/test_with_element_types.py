@@ -129,7 +129,8 @@ def test_bits_as_numbers_of_another_type(few: bool, tmp_path: Path) -> None:
 
 
 def parts(a: torch.Tensor, b: torch.Tensor) -> list[torch.Tensor]:
-    return [*torch.frexp(a), torch.nextafter(a, b), torch.pdist(b)]
+    signs = [a.signbit(), torch.copysign(a.abs(), b).signbit()]
+    return [*torch.frexp(a), torch.nextafter(a, b), torch.pdist(b), *signs]
 
 
 def test_parts_and_neighbours_of_floats(tmp_path: Path) -> None:

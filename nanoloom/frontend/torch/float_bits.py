@@ -1,4 +1,4 @@
-"""Functions of the bits of floats: the next number, mantissa and exponent."""
+"""Functions of the bits of floats: the sign, the next number, mantissa and exponent."""
 
 from __future__ import annotations
 
@@ -8,6 +8,12 @@ import torch
 
 aten: Any = torch.ops.aten
 INTEGERS = {8: torch.int64, 4: torch.int32, 2: torch.int16}
+
+
+def signbit(x: torch.Tensor) -> torch.Tensor:
+    """Of -0 and of NaNs as well, which no comparison tells apart."""
+    numbers = x.view(INTEGERS[x.element_size()]) if x.is_floating_point() else x
+    return numbers < 0
 
 
 def nextafter(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -37,4 +43,8 @@ def frexp(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return mantissa, torch.where(plain, 0, exponent).to(torch.int32)
 
 
-RULES: dict[Any, Any] = {aten.nextafter.default: nextafter, aten.frexp.Tensor: frexp}
+RULES: dict[Any, Any] = {
+    aten.signbit.default: signbit,
+    aten.nextafter.default: nextafter,
+    aten.frexp.Tensor: frexp,
+}
