@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import Builder, Map, computed_as
 from nanoloom.linalg.builder.indexing import INT64, dims, map_generic, position
+from nanoloom.linalg.builder.lanes import lanes_of
 from nanoloom.linalg.builder.node import Node
-from nanoloom.linalg.builder.scalar import BOOL, Scalar, constant, is_float, select
+from nanoloom.linalg.builder.scalar import Scalar, constant, is_float, select
 from nanoloom.linalg.builder.tensor import Tensor
+from nanoloom.linalg.movement.sampled_rows import Along, Tap, gathered, sampled_rows
 
 FLOAT64 = np.dtype(np.float64)
 CUBIC = -0.75  # Keys' coefficient, as ONNX fixes it
 REACH = 4  # how far outside a coordinate is told apart: beyond, nothing is read
-
-
-@dataclass(frozen=True)
-class Tap:
-    """One neighbour along an axis: where, how much, and whether it is in the image."""
-
-    index: Scalar
-    weight: Scalar | None
-    inside: Scalar | None
 
 
 @dataclass(frozen=True)
@@ -141,14 +135,21 @@ def grid_sample(b: Builder, node: Node) -> Tensor:
     sides = [Side(extent, align, padding) for extent in x.shape[2:]]
     shape = node.output_shapes[0]
     rank, depth = len(shape), len(sides)
+
+    def along(side: Side, normalized: Scalar) -> list[Tap]:
+        at = side.coordinate(normalized)
+        at = at.math("roundeven") if MODES[mode] is nearest else at
+        return MODES[mode](side, side.padded(at, MODES[mode] is not cubic))
+
+    if MODES[mode] is not nearest and x.shape[1] >= lanes_of(x.dtype):
+        count, zeros = (4 if MODES[mode] is cubic else 2), padding == "zeros"
+        rows = [Along(partial(along, side), count, zeros) for side in sides]
+        return sampled_rows(b, x, grid, rows, shape[2:])
     origin = b.value(x)
 
     def body(*given: Scalar) -> Scalar:
-        taps: list[list[Tap]] = []
-        for side, normalized in zip(sides, reversed(given), strict=True):
-            at = side.coordinate(normalized)
-            at = at.math("roundeven") if MODES[mode] is nearest else at
-            taps.append(MODES[mode](side, side.padded(at, MODES[mode] is not cubic)))
+        placed = zip(sides, reversed(given), strict=True)
+        taps = [along(side, normalized) for side, normalized in placed]
         return gathered(b, x, origin, taps, [position(0), position(1)], [])
 
     places = [ir.AffineDimExpr.get(d) for d in (0, *range(2, rank))]
@@ -157,35 +158,6 @@ def grid_sample(b: Builder, node: Node) -> Tensor:
         for d in range(depth)
     ]
     return map_generic(b, shape, x.dtype, inputs, body)
-
-
-def gathered(
-    b: Builder,
-    x: Tensor,
-    origin: ir.Value,
-    taps: Sequence[list[Tap]],
-    places: list[Scalar],
-    inside: list[Scalar],
-) -> Scalar:
-    """The weighted sum over the neighbours, one axis inside the other."""
-    if not taps:
-        element = b.load(origin, x.dtype, places)
-        if inside:
-            every = inside[0]
-            for one in inside[1:]:
-                every = every & one
-            assert every.dtype == BOOL
-            element = select(every, element, constant(0, element.dtype))
-        return element
-    total: Scalar | None = None
-    for tap in taps[0]:
-        conditions = inside if tap.inside is None else [*inside, tap.inside]
-        part = gathered(b, x, origin, taps[1:], [*places, tap.index], conditions)
-        if tap.weight is not None:
-            part = part * tap.weight.cast(part.dtype)
-        total = part if total is None else total + part
-    assert total is not None
-    return total
 
 
 def affine_grid(b: Builder, node: Node) -> Tensor:

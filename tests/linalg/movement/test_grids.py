@@ -24,13 +24,16 @@ paddings = st.sampled_from(["zeros", "border", "reflection"])
     paddings,
     st.integers(0, 1),
     st.integers(1, 3),
+    st.sampled_from([3, 19]),
 )
-def test_grid_sample(mode: str, padding: str, align: int, depth: int) -> None:
-    """Cubic to the border is another one: see below."""
+def test_grid_sample(
+    mode: str, padding: str, align: int, depth: int, channels: int
+) -> None:
+    """Cubic to the border is another one: see below.  19 channels are read as rows."""
     depth = 2 if mode == "cubic" else depth
     padding = "zeros" if (mode, padding) == ("cubic", "border") else padding
     image, out = (4, 5, 3)[:depth], (3, 2, 4)[:depth]
-    x = sample(1, (2, 3, *image), "float32")
+    x = sample(1, (2, channels, *image), "float32")
     grid = sample(2, (2, *out, depth), "float32", -2.5, 2.5)
     attributes = {"mode": mode, "padding_mode": padding, "align_corners": align}
     got = run_node("GridSample", [x, grid], **attributes)[0]
@@ -47,8 +50,11 @@ def test_grid_sample(mode: str, padding: str, align: int, depth: int) -> None:
 
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
-def test_wild_coordinates_read_no_other_memory(padding: str, mode: str) -> None:
-    x = np.full((1, 1, 3, 3), 2.0, np.float32)
+@pytest.mark.parametrize("channels", [1, 17])
+def test_wild_coordinates_read_no_other_memory(
+    padding: str, mode: str, channels: int
+) -> None:
+    x = np.full((1, channels, 3, 3), 2.0, np.float32)
     wild = [np.nan, np.inf, -np.inf, 1e30, -1e30, 1e5, -1e5, 0]
     grid = np.array(wild, np.float32).reshape(1, 2, 2, 2)
     got = run_node("GridSample", [x, grid], mode=mode, padding_mode=padding)[0]
@@ -129,3 +135,14 @@ def test_affine_grid(image: tuple[int, ...], align: int, rows: int) -> None:
     assert got.shape == exact.shape
     assert (abs(got - exact) <= bound).all()
     assert not (abs(0 * got - exact) <= bound).all()
+
+
+@pytest.mark.parametrize("name", ["float16", "float64"])
+def test_rows_of_channels_of_other_types(name: str) -> None:
+    """As many channels as are read as rows, and the same one by one."""
+    x, grid = sample(1, (1, 40, 4, 5), name), sample(2, (1, 3, 2, 2), name, -1.2, 1.2)
+    got = run_node("GridSample", [x, grid])[0]
+    alone = [run_node("GridSample", [x[:, c : c + 4], grid])[0] for c in (0, 4, 36)]
+    for place, right in zip((0, 4, 36), alone, strict=True):
+        np.testing.assert_array_equal(got[:, place : place + 4], right)
+    assert got.dtype == x.dtype and got.any()
