@@ -300,3 +300,25 @@ def test_roots_of_sizes(tmp_path: Path) -> None:
     x = torch.randn(7, 2)
     for ours, wanted in zip(program(x), Scales()(x), strict=True):
         assert torch.allclose(ours, wanted, rtol=1e-6, atol=0)
+
+
+class LyingOtherwise(nn.Module):
+    """Results whose axes lie in another order than torch counts them."""
+
+    def forward(self, image: Any, rows: Any) -> Any:
+        made = rows * 2
+        last = image.permute(0, 2, 3, 1)
+        return made.mT, made, image + 1, last, image[0].permute(2, 1, 0) + 1
+
+
+def test_a_file_has_axes_as_torch_counts_them(tmp_path: Path) -> None:
+    image = torch.arange(120.0).reshape(2, 3, 4, 5)
+    image = image.to(memory_format=torch.channels_last)
+    args = image, torch.arange(6.0).reshape(3, 2).T
+    path = tmp_path / "model.pt2"
+    torch.export.save(torch.export.export(LyingOtherwise(), args), path)
+    program = nanoloom.compile(path, cache=tmp_path)
+    assert [x.shape for x in program.inputs] == [(2, 3, 4, 5), (2, 3)]
+    made = program(*(x.numpy() for x in args))
+    for got, wanted in zip(made.values(), LyingOtherwise()(*args), strict=True):
+        np.testing.assert_array_equal(got, wanted)

@@ -34,9 +34,18 @@ from nanoloom.frontend.torch.writer import INT64, IR_VERSION, Writer
 class Importer:
     """What the parts of an import share: graph, sizes, weights."""
 
-    def __init__(self, name: str, names: Mapping[str, str] | None = None) -> None:
-        """names: of dimensions, by torch's symbols."""
-        self.writer = Writer(name)
+    def __init__(
+        self,
+        name: str,
+        names: Mapping[str, str] | None = None,
+        *,
+        counted: bool = False,
+    ) -> None:
+        """names: of dimensions, by torch's symbols.
+
+        counted: axes are as torch counts them, not as they lie in memory.
+        """
+        self.writer, self.counted = Writer(name), counted
         self.sizes = Sizes(self.writer, dict(names or {}))
         self.nodes = GraphImporter(self.writer, self.sizes)
         self.imported = Imported(ir.Model(self.writer.graph, ir_version=IR_VERSION))
@@ -92,7 +101,7 @@ class Importer:
                 where=f"input {name}",
                 hint="give a dense one: to_dense()",
             )
-        parts, order = real_view(fake)
+        parts, order = self.real_view(fake)
         dtype = element_type(parts.dtype, f"input {name}")
         lies = parts.permute(order) if order is not None else parts
         value = self.writer.input(name, dtype, self.sizes.dims(lies.shape))
@@ -134,7 +143,7 @@ class Importer:
         shape: Sequence[Any] = ()
         order: Order | None = None
         if isinstance(fake, torch.Tensor):
-            parts, order = real_view(fake)
+            parts, order = self.real_view(fake)
             value = self.writer.cast(value, element_type(parts.dtype, f"output {name}"))
             if order is not None:
                 value = self.writer("Transpose", value, perm=order)
@@ -149,13 +158,13 @@ class Importer:
         self.writer.graph.outputs.append(made)
         return str(made.name)
 
-
-def real_view(fake: torch.Tensor) -> tuple[torch.Tensor, Order | None]:
-    """A tensor as the model has it, real and imaginary parts last, and its order."""
-    order = memory_order(fake)
-    if not fake.is_complex():
-        return fake, order
-    return torch.view_as_real(fake.resolve_conj()), order and (*order, fake.dim())
+    def real_view(self, fake: torch.Tensor) -> tuple[torch.Tensor, Order | None]:
+        """As the model has it, real and imaginary parts last, and its order."""
+        order = None if self.counted else memory_order(fake)
+        if not fake.is_complex():
+            return fake, order
+        parts = torch.view_as_real(fake.resolve_conj())
+        return parts, order and (*order, fake.dim())
 
 
 def stacked(w: Writer, pair: Pair) -> ir.Value:
@@ -172,11 +181,17 @@ def storage_key(tensor: torch.Tensor) -> tuple[object, ...]:
 
 
 def import_exported(
-    exported: ExportedProgram, names: Mapping[str, str] | None = None
+    exported: ExportedProgram,
+    names: Mapping[str, str] | None = None,
+    *,
+    counted: bool = False,
 ) -> Imported:
-    """Raises Unsupported, in one sentence with the operator and its place."""
+    """Raises Unsupported, in one sentence with the operator and its place.
+
+    counted: axes of inputs and outputs are as torch counts them, not as they lie.
+    """
     exported, graph = functional(exported)
-    importer = Importer("module", names)
+    importer = Importer("module", names, counted=counted)
     signature = exported.graph_signature
     changed = {s.target for s in signature.output_specs if s.kind in CHANGES}
     specs = {s.arg.name: s for s in signature.input_specs if hasattr(s.arg, "name")}

@@ -77,7 +77,9 @@ def read_archive(path: Path, via: str = "graph") -> ir.Model:
 def imported(exported: object, via: str = "graph") -> ir.Model:
     """The model of an ExportedProgram.  via: "onnx" for torch's own exporter."""
     if via == "onnx":
-        from nanoloom.frontend.torch.whole_model import import_whole as take
-    else:
-        from nanoloom.frontend.torch.exported import import_exported as take
-    return take(exported).model
+        from nanoloom.frontend.torch.whole_model import import_whole
+
+        return import_whole(exported).model
+    from nanoloom.frontend.torch.exported import import_exported
+
+    return import_exported(exported, counted=True).model
