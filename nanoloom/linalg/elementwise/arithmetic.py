@@ -13,9 +13,10 @@ from nanoloom.linalg.builder.integer_arithmetic import (
     remainder,
 )
 from nanoloom.linalg.builder.node import Node
-from nanoloom.linalg.builder.placed_operands import number_of
+from nanoloom.linalg.builder.placed_operands import combine, number_of
 from nanoloom.linalg.builder.scalar import Scalar, constant, is_float, select
 from nanoloom.linalg.builder.tensor import Tensor
+from nanoloom.linalg.reductions.narrow_rows import rows_of
 
 Formula = Callable[..., Scalar]
 Lower = Callable[[Builder, Node], Tensor]
@@ -112,9 +113,16 @@ def power(b: Builder, node: Node) -> Tensor:
         return b.elementwise(lambda s, _: square_root(s), x, y)
     wide = np.result_type(computed_as(x.dtype), computed_as(y.dtype))
     inner = x.dtype if wide == FLOAT64 else computed_as(x.dtype)
-    return b.elementwise(
-        lambda s, n: s.cast(wide).math("powf", n.cast(wide)).cast(inner), x, y
-    )
+
+    def body(s: Scalar, n: Scalar) -> Scalar:
+        return s.cast(wide).math("powf", n.cast(wide)).cast(inner)
+
+    row = y.size > 1 and x.rank > 1 and y.size == y.shape[-1] == x.shape[-1]
+    rows = rows_of(b, x, range(x.rank - 1)) if row and y.rank <= x.rank else None
+    if rows is None:
+        return b.elementwise(body, x, y)
+    flat, exponents = b.reshape(x, rows.made), rows.spread(b, y)
+    return b.reshape(combine(b, body, flat.shape, x.dtype, flat, exponents), x.shape)
 
 
 def product_power(x: Scalar, exponent: int) -> Scalar:

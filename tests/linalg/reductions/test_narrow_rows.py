@@ -86,3 +86,11 @@ def test_places(largest: bool) -> None:
     op, found = ("ArgMax", np.argmax) if largest else ("ArgMin", np.argmin)
     (got,) = run_node(op, [x], version=13, axis=0, keepdims=0)
     np.testing.assert_array_equal(got, found(x, axis=0))
+
+
+def test_powers_of_columns() -> None:
+    """Exponents of a row that fills no vector are repeated in one that does."""
+    x = sample(6, (2, 12, 3), "float32", 0.1, 3)
+    y = np.array([[-1.5, 0.5, 2.25]], np.float32)
+    (got,) = run_node("Pow", [x, y], version=15)
+    np.testing.assert_allclose(got, wide(x) ** y, rtol=1e-6)
