@@ -27,6 +27,9 @@ from tests.fuzz.worker import run_case
 FAULTS = ("crash", "hang", "foreign", "memory", "difference")
 
 
+KEPT = ("graph", "old", "module", "written")  # why these were refused
+
+
 @dataclass
 class Tally:
     """The outcomes so far.  results: where findings are kept."""
@@ -56,7 +59,7 @@ class Tally:
             lines = finding.text.strip().splitlines()
             first = lines[0] if finding.kind == "difference" else lines[-1]
             self.say(f"{case.kind} {case.seed}: {finding.kind}: {first[:300]}")
-        elif finding is not None and case.kind in ("graph", "old", "module"):
+        elif finding is not None and case.kind in KEPT:
             self.refusals[finding.text] += 1
             with (self.results / "refusals.txt").open("a") as file:
                 file.write(f"{case}: {finding.text}\n")

@@ -53,7 +53,7 @@ def views(d: Drawn) -> Written:
         lines.insert(
             0, d.pick("x = x.clone()", "x = x + 0", "x = x * 1.0", "x = x.contiguous()")
         )
-    lines.insert(0, "z = torch.empty_like(x)" if d.flag() else "z = y.clone()")
+    lines.insert(0, "z = torch.zeros_like(x)" if d.flag() else "z = y.clone()")
     if d.chance(0.3):
         lines.insert(d.number(1, len(lines)), "y = y + x.mean()")
     body = "x, y, i\n" + "".join(f"  {x}\n" for x in lines)

@@ -63,7 +63,7 @@ def autocast(d: Drawn) -> Written:
         "torch.einsum('...i,...i->...', y, y)",
         "y.softmax(-1)",
         "F.mse_loss(y, y * 2)",
-        "y.sum(), y.norm()",
+        "y.abs().sum(), y.norm()",
         "torch.stack([y, y.to(torch.float32)])",
     )
     inner = (
