@@ -52,6 +52,25 @@ def test_integers_of_all_values(kind: Any, tmp_path: Path) -> None:
         assert pair[0].dtype == pair[1].dtype and torch.equal(*pair), number
 
 
+def shifted(x: torch.Tensor) -> list[torch.Tensor]:
+    far = torch.arange(256) % 11 - (2 if x.dtype.is_signed else 0)
+    far = far.to(x.dtype)
+    square, wide = x.reshape(16, 16), x.reshape(4, 64)
+    return [
+        x << far, x >> far, x << 3, x >> 2, square @ square, x**2, x.pow(3),
+        torch.nn.functional.linear(wide, wide), torch.addmm(square, square, square),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [torch.int8, torch.uint8, torch.int32])
+def test_shifts_products_and_powers_of_all_values(kind: Any, tmp_path: Path) -> None:
+    """Shifts by less than nothing and by more than all bits, as torch has them."""
+    x = torch.arange(-128, 128).to(kind) * (1 if kind != torch.int32 else 16777259)
+    made = compiled(shifted, tmp_path)(x)
+    for number, pair in enumerate(zip(shifted(x), made, strict=True)):
+        assert pair[0].dtype == pair[1].dtype and torch.equal(*pair), number
+
+
 def resized(x: torch.Tensor) -> list[torch.Tensor]:
     """By factors that are no whole numbers: none of ONNX's ways is torch's for all."""
     by = {"scale_factor": (1.7, 0.6)}

@@ -69,8 +69,21 @@ def is_inf(call: Call) -> ir.Value:
     return call.w.typed(T.BOOL, "Equal", call.w("Abs", x), call.of(np.inf, x.dtype))
 
 
+def angle(call: Call) -> ir.Value:
+    """Of real numbers: a half turn of negative ones, none of others."""
+    w, kind = call.w, comparable(call.type_of("self"))
+    x = call.value("self", kind)
+    below = w.typed(T.BOOL, "Less", x, w.constant(0, kind))
+    turned, plain = (w.constant(number, call.dtype) for number in (np.pi, 0))
+    found = w.typed(call.dtype, "Where", below, turned, plain)
+    if kind not in FLOATS:
+        return found
+    return w.typed(call.dtype, "Where", w.typed(T.BOOL, "IsNaN", x), x, found)
+
+
 OPERATORS = {
     **{name: compare(op) for name, op in COMPARISONS.items()},
     **{name: logic(op) for name, op in LOGIC.items()},
     "ne": unequal, "logical_not": logical_not, "isnan": is_nan, "isinf": is_inf,
+    "angle": angle,
 }  # fmt: skip

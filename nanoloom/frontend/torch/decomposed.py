@@ -30,11 +30,15 @@ from nanoloom.frontend.torch import (
     divisors,
     encoder_layer,
     float_bits,
+    histograms,
     linear_systems,
     matrix_factors,
     prefixes,
     ranked,
+    recurrent_cells,
     scattered,
+    segments,
+    spectrograms,
     strided,
 )
 from nanoloom.frontend.torch.call import Call, is_mutation
@@ -47,7 +51,8 @@ if TYPE_CHECKING:
 RULES = (
     encoder_layer.RULES | ranked.RULES | prefixes.RULES | bags.RULES
     | matrix_factors.RULES | linear_systems.RULES | scattered.RULES
-    | strided.RULES | divisors.RULES | float_bits.RULES
+    | strided.RULES | divisors.RULES | float_bits.RULES | recurrent_cells.RULES
+    | spectrograms.RULES | histograms.RULES | segments.RULES
 )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from nanoloom.frontend.torch.call import Call
 
 T = ir.DataType
 FLOATS = {T.FLOAT, T.DOUBLE, T.FLOAT16, T.BFLOAT16}
+SHORT = {T.INT8, T.UINT8, T.INT16, T.UINT16}
 
 # The same function under another name: of the result's element type.
 UNARY = {
@@ -179,8 +180,9 @@ def power(call: Call) -> ir.Value:
             return call.w("Sqrt", x)
         if exponent == -0.5:
             return call.w("Reciprocal", call.w("Sqrt", x))
-    base = call.value("self", call.dtype)
-    return call.w("Pow", base, call.value("exponent", call.dtype))
+    dtype = T.INT32 if call.dtype in SHORT else call.dtype  # which ONNX has no power of
+    made = call.w("Pow", call.value("self", dtype), call.value("exponent", dtype))
+    return call.w.cast(made, call.dtype)
 
 
 def extreme(op: str) -> Callable[[Call], ir.Value]:

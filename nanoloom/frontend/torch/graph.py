@@ -98,7 +98,7 @@ class GraphImporter:
             return complex_numbers.value(made, self)
         for given in node.all_input_nodes:
             value = given.meta.get("val")
-            if isinstance(value, torch.Tensor):
+            if isinstance(value, torch.Tensor) and not isinstance(made.out, SYMBOLIC):
                 element_type(value.dtype, "")
         if isinstance(target, type) and issubclass(target, tuple):  # of its results
             return tuple(self.values[x] if isinstance(x, fx.Node) else x
@@ -154,6 +154,7 @@ class GraphImporter:
         if name_of(target) == "sym_size":
             source, axis = call.node.args
             x = self.values[source]
+            x = x.re if isinstance(x, Pair) else x
             axis = int(axis) + fake_of(source).dim() if int(axis) < 0 else int(axis)
             return w.scalar(w.typed(INT64, "Shape", x, start=axis, end=axis + 1))
         if target is torch.sym_float:

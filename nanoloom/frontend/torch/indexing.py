@@ -174,7 +174,9 @@ def put_by_mask(
     call: Call, x: ir.Value, given: list[object], places: list[int], values: ir.Value
 ) -> ir.Value:
     """One number where a mask over the first axes is true."""
-    single = call.fake("values").numel() == 1 and not call["accumulate"]
+    sizes = call.fake("values").shape  # of data, they are no 1
+    single = all(isinstance(n, int) and n == 1 for n in sizes)
+    single = single and not call["accumulate"]
     if len(places) != 1 or places[0] != 0 or not single:
         raise call.refuse("puts several values by a mask")
     w, mask = call.w, w_mask(call, given[0])

@@ -174,21 +174,22 @@ def flip(call: Call) -> ir.Value:
 
 def roll(call: Call) -> ir.Value:
     """The end in front of the beginning, an axis after the other."""
-    x, w = call.value("self"), call.w
+    x, w, given = call.value("self"), call.w, call["shifts"]
+    shifts = given if isinstance(given, list | tuple) else [given]
     if not call["dims"]:
         x = w.reshape(x, [-1])
-        (shift,) = call.numbers("shifts")
+        (shift,) = shifts
         return w.reshape(rolled(call, x, shift, 0), call.shape)
-    for shift, axis in zip(call.numbers("shifts"), call.axes("dims"), strict=True):
+    for shift, axis in zip(shifts, call.axes("dims"), strict=True):
         x = rolled(call, x, shift, axis)
     return x
 
 
-def rolled(call: Call, x: ir.Value, shift: int, axis: int) -> ir.Value:
+def rolled(call: Call, x: ir.Value, shift: object, axis: int) -> ir.Value:
     w = call.w
     size = w.typed(INT64, "Shape", x, start=axis, end=axis + 1)
     least = w("Max", size, w.constant([1]))
-    place = w("Sub", size, w("Mod", w.constant([shift]), least))
+    place = w("Sub", size, w("Mod", call.vector([shift]), least))
     at, zero, end = w.constant([axis]), w.constant([0]), w.constant([LARGEST])
     back, front = w("Slice", x, place, end, at), w("Slice", x, zero, place, at)
     return w("Concat", back, front, axis=axis)

@@ -11,6 +11,7 @@ from typing import Any
 
 from nanoloom.frontend.torch import (
     activations,
+    bit_shifts,
     comparisons,
     creation,
     elementwise,
@@ -31,7 +32,7 @@ from nanoloom.frontend.torch.call import Call
 
 Operator = Callable[[Call], Any]
 FAMILIES = (
-    elementwise, comparisons, special, activations, movement, slice_writes,
+    elementwise, bit_shifts, comparisons, special, activations, movement, slice_writes,
     strided, indexing, creation, reductions, products, windows, normalizations,
     recurrences,
 )  # fmt: skip

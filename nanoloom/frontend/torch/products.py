@@ -8,13 +8,22 @@ import numpy as np
 import onnx_ir as ir
 
 from nanoloom.frontend.torch.call import Call
+from nanoloom.frontend.torch.elementwise import SHORT
 from nanoloom.frontend.torch.writer import INT64
 
 T = ir.DataType
 
 
 def matmul(first: str, second: str) -> object:
-    return lambda call: call.w("MatMul", call.value(first), call.value(second))
+    return lambda call: product(call, call.value(first), call.value(second))
+
+
+def product(call: Call, a: ir.Value, b: ir.Value) -> ir.Value:
+    """ONNX has none of integers of less than 32 bits; torch wraps theirs around."""
+    if call.dtype not in SHORT:
+        return call.w("MatMul", a, b)
+    wide = call.w("MatMul", *(call.w.cast(x, T.INT32) for x in (a, b)))
+    return call.w.cast(wide, call.dtype)
 
 
 def linear(call: Call) -> ir.Value:
@@ -22,7 +31,7 @@ def linear(call: Call) -> ir.Value:
     weight = call.value("weight")
     if call.input_rank("weight") > 1:
         weight = call.w("Transpose", weight, perm=[1, 0])
-    made = call.w("MatMul", call.value("input"), weight)
+    made = product(call, call.value("input"), weight)
     bias = call.optional("bias")
     return made if bias is None else call.w("Add", made, bias)
 
@@ -37,11 +46,11 @@ def plus_product(first: str, second: str) -> object:
     """beta * self + alpha * (first @ second); self is not looked at where beta is 0."""
 
     def made(call: Call) -> ir.Value:
-        product = call.w("MatMul", call.value(first), call.value(second))
-        product = times(call, product, call["alpha"])
+        both = product(call, call.value(first), call.value(second))
+        both = times(call, both, call["alpha"])
         if call["beta"] == 0:
-            return product
-        return call.w("Add", product, times(call, call.value("self"), call["beta"]))
+            return both
+        return call.w("Add", both, times(call, call.value("self"), call["beta"]))
 
     return made
 
@@ -85,7 +94,7 @@ def einsum(call: Call) -> ir.Value:
 def cosine_similarity(call: Call) -> ir.Value:
     w, dtype = call.w, call.dtype
     rank = max(call.input_rank(n) for n in ("x1", "x2"))
-    axis = w.constant([call.axis("dim", rank) - rank])
+    axis = w.constant(np.array([call.axis("dim", rank) - rank] if rank else [], int))
     least = call.of(call["eps"], dtype)
     units: list[ir.Value] = []
     for name in ("x1", "x2"):
