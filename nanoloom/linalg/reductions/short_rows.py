@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Builder, Map
 from nanoloom.linalg.builder.indexing import INT64, dims, position
 from nanoloom.linalg.builder.scalar import Scalar, constant, select
@@ -19,10 +21,15 @@ from nanoloom.linalg.builder.sort_key import key, key_type
 from nanoloom.linalg.builder.tensor import Tensor
 
 
-def are_short(extent: int, count: int) -> bool:
+def are_short(dtype: np.dtype, extent: int, count: int) -> bool:
     """Whether so few keys are wanted of a row of few: of as many as are taken one after
-    the other at most.  A length that is open is none of these (dynamic/samples.py)."""
-    return 0 < count <= PART and extent <= FEW
+    the other at most.  A length that is open is none of these (dynamic/samples.py).
+
+    Keys of 32 bits: places of 64 would be the result's own numbers, side by side where
+    they are found and apart where they are put, and no lanes are reduced into such.
+    """
+    few = 0 < count <= PART and extent <= FEW
+    return few and key_type(dtype).itemsize < INT64.itemsize
 
 
 def first_places(

@@ -111,3 +111,14 @@ def test_short_rows_are_in_vectors(axis: int) -> None:
         right = best(x, 2, axis, True)
         same(program({"x": x})["p"], right)
     assert not program.open.reason
+
+
+@pytest.mark.parametrize("name", ["int64", "float64", "float16", "int32"])
+def test_two_of_many_short_rows(name: str) -> None:
+    x = sample(7, (120, 16), name, -9, 9)
+    values, places = run_node(
+        "TopK", [x, np.array([2], np.int64)], constants=[1], outputs=2, version=24
+    )
+    right = best(x, 2, 1, True)
+    same(values, np.take_along_axis(x, right, 1))
+    same(places, right)
