@@ -4,7 +4,8 @@
 
 The memory terms are counted, not timed.  Of each stage, the outermost loop is looked
 for whose step touches no more than a cache holds: its bytes come into that cache once
-for each step, and stay there over loops directly around it that do not move them.
+for each step, and stay there over loops directly around it that do not move them, and
+as far as the next step reads them, too.
 What a fusion makes inside of its consumer's loop, and what fits there, is not moved;
 nor is a temporary that fits as a whole.  Bytes are those of numbers, not of lines; what
 two stages read one behind the other is counted twice.
@@ -12,7 +13,7 @@ two stages read one behind the other is counted twice.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from nanoloom.nest.fusion import placed
@@ -108,22 +109,34 @@ def level(
         depth = next(fits, len(steps))
         most = max(most, sum(touched[depth].values()))
         moved += sum(
-            round(size * times(stage, buffer, steps[:depth]))
+            round(size * times(stage, buffer, steps[:depth], touched))
             for buffer, size in touched[depth].items()
             if buffer not in kept
         )
     return Level(name, capacity, most, moved)
 
 
-def times(stage: Statement, buffer: str, outer: Sequence[Step]) -> float:
+def times(
+    stage: Statement,
+    buffer: str,
+    outer: Sequence[Step],
+    touched: Sequence[Mapping[str, int]],
+) -> float:
     """How often what a step touches of a buffer comes into a cache.
 
-    The loops directly around the step that do not move it find it there again.
+    The loops directly around the step that do not move it find it there again; the
+    next one, what two of its steps both touch.  touched: bytes of all steps of each
+    loop, and of one of the innermost.
     """
     axes, found, stays = axes_of(stage, buffer), 1.0, True
-    for step in reversed(outer):
-        stays = stays and not step.axes & axes
-        found *= 1.0 if stays else step.times
+    for place, step in reversed([*enumerate(outer)]):
+        moves = bool(step.axes & axes)
+        if moves and stays:
+            all_steps, one = touched[place][buffer], touched[place + 1][buffer]
+            found *= min(step.times, all_steps / one) if one else step.times
+        elif not stays:
+            found *= step.times
+        stays = stays and not moves
     return found
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from nanoloom.cost.profit import pays
+from nanoloom.cost.profit import Profit, profit
 from nanoloom.fusion.candidate_nest import nest_of
 from nanoloom.fusion.fuse import (
     Front,
@@ -32,18 +32,25 @@ from nanoloom.fusion.guarded_reads import guard, readers_of
 from nanoloom.fusion.insert_in_place import is_insertion, source_of
 from nanoloom.fusion.pad_op import border_around
 from nanoloom.fusion.read_through_views import is_permutation, is_reduction
-from nanoloom.ir.linalg_query import Kind, Op, base, inputs, is_generic
+from nanoloom.ir.linalg_query import (
+    Kind,
+    Op,
+    base,
+    inputs,
+    is_contraction,
+    is_generic,
+)
 from nanoloom.ir.loop_nest import alone
 from nanoloom.ir.mlir import ir, made_by
 from nanoloom.nest.contraction import bits
+from nanoloom.nest.footprint import Sizes
 from nanoloom.nest.nest import LoopNest
-from nanoloom.nest.panel_parts import PANEL_VECTORS, panel_parts
-from nanoloom.nest.parts import blocks, has_windows, reuses_panels
+from nanoloom.nest.panel_parts import PANEL_VECTORS, is_by_columns, panel_parts
+from nanoloom.nest.parts import blocks, has_windows, reuses_panels, task_axes
 from nanoloom.nest.tasks import in_tasks
 from nanoloom.target.facts import Target
 
 SHARED_BORDER = "what lies around it is read elsewhere, too"
-NO_GAIN = "blocks of its reader would take more again than they spare"
 
 
 @dataclass(frozen=True)
@@ -111,15 +118,13 @@ class Joined:
         return Front((self.source,), between)
 
     def is_read_once(self) -> bool:
-        """Whether a product's group makes the value, for the reader's first alone; a
-        border lies in a task, not at a tile of what follows."""
-        first, *others = self.reader.ops
-        known = is_reduction(first) or is_permutation(first)
-        if not known or product(self.source) is None or len(users(self.value)) != 1:
+        """Whether a product's group makes the value, for the reader's first alone."""
+        first, once = self.reader.ops[0], len(users(self.value)) == 1
+        if not once or product(self.source) is None or not is_read_elsewhere(first):
             return False
         if self.insertion is None:
             return inputs(first)[0] == self.value
-        return not others and rank(inputs(first)[0]) == rank(self.value)
+        return rank(inputs(first)[0]) == rank(self.value)
 
     def is_read_by_rows(self) -> bool:
         """Whether a reduction reads whole rows of the value, or windows of what others
@@ -139,6 +144,16 @@ class Joined:
             return "others read it, too, and each would make it again"
         fit = all(map(is_generic, ops)) and len(ops) < LIMIT
         return "" if fit else "one kernel would have too many operations"
+
+    def apart(self) -> LoopNest:
+        """Both as kernels of their own, whose stages follow each other row by row."""
+        nest, count = self.nest(), len(self.source.ops)
+        for part in (nest.stages[:count], nest.stages[count:]):
+            last = part[-1]
+            own = nest.of_stages(part, [write.buffer for write in last.writes])
+            ones: Sizes = {last.names[d]: 1 for d in task_axes(own)}
+            nest = in_tasks(nest, last, ones, part)
+        return nest
 
     def nest(self) -> LoopNest:
         """Of both, without the border between them."""
@@ -166,8 +181,11 @@ class Joined:
             return ""
         if not self.given.known:
             return "its windows overlap, and its sizes are not known"
-        paid = pays(nest, in_tasks(nest, found.last, sizes), target)
-        return "" if paid else NO_GAIN
+        if any(stage.has_functions for stage in found.following):
+            return "functions behind its windows read them in memory"
+        fused = in_tasks(nest, found.last, sizes)
+        made = profit(self.apart(), fused, target, found.idle)
+        return "" if made.cycles > 0 else loss(made)
 
     def loss_in_rows(self) -> str | None:
         """The same for whole rows, and for windows of what is no product."""
@@ -183,7 +201,15 @@ class Joined:
         fused = in_tasks(nest, nest.last, sizes)
         if not reuses_panels(fused, target):
             return "few rows of it would read all of the weights again"
-        return "" if pays(nest, fused, target) else NO_GAIN
+        made = profit(nest, fused, target)
+        return "" if made.cycles >= 0 else loss(made)
+
+
+def loss(made: Profit) -> str:
+    return (
+        f"blocks of its reader would spare the cache {made.spared:,} B and compute "
+        f"{made.again:,} points again"
+    )
 
 
 def rank(value: ir.Value) -> int:
@@ -195,13 +221,22 @@ def read_of(group: Group) -> Iterator[tuple[ir.Value, Op | None]]:
     around it; then all that rows are made of."""
     first = group.ops[0]
     shown: list[ir.Value] = []
-    if (is_reduction(first) or is_permutation(first)) and inputs(first):
+    if is_read_elsewhere(first):
         shown, insertion = inputs(first)[:1], insertion_in_front(first)
         yield shown[0] if insertion is None else source_of(insertion), insertion
     if is_by_rows(group):
         for value in dict.fromkeys(v for op in group.ops for v in inputs(op)):
             if value not in shown:
                 yield value, None
+
+
+def is_read_elsewhere(op: Op) -> bool:
+    """Whether what an operation reads first is all reduced, or lies in another order:
+    pools, rows, and filters of a channel each."""
+    if not is_generic(op) or not inputs(op):
+        return False
+    sums = is_contraction(op) and is_by_columns(alone(op))
+    return sums or is_reduction(op) or is_permutation(op)
 
 
 def is_by_rows(group: Group) -> bool:

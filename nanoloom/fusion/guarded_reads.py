@@ -25,7 +25,7 @@ from nanoloom.fusion.insert_in_place import (
     only_user,
 )
 from nanoloom.fusion.pad_op import Border, Read, border_around
-from nanoloom.ir.contraction import analyse
+from nanoloom.ir.contraction import analyse, is_product
 from nanoloom.ir.linalg_query import (
     Kind,
     Op,
@@ -205,7 +205,7 @@ def has_few_taps(reader: Op) -> bool:
 
 def computes_pads(group: Group) -> bool:
     """Whether a kernel has loops that a pad can be computed in: around one product."""
-    products = [op for op in group.ops if is_generic(op) and is_contraction(op)]
+    products = [op for op in group.ops if is_generic(op) and is_product(op)]
     return group.root is not Kind.OPAQUE and len(products) <= 1
 
 

@@ -77,6 +77,12 @@ def roles(stage: Statement) -> Contraction | None:
     )
 
 
+def is_product(stage: Statement) -> bool:
+    """Whether columns of a stage are sums of products with rows: not filters of
+    one channel each."""
+    return stage.is_contraction and roles(stage) is not None
+
+
 def elements(stage: Statement, shape: Contraction) -> tuple[str, str, str]:
     """Element types of the left and right operand and of the sums.
 

@@ -14,7 +14,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
-from nanoloom.nest.contraction import FEW_ROWS, Contraction, bits, elements, roles
+from nanoloom.nest.contraction import (
+    FEW_ROWS,
+    Contraction,
+    bits,
+    elements,
+    is_product,
+    roles,
+)
 from nanoloom.nest.footprint import Sizes, footprint
 from nanoloom.nest.granularity import BLOCK_ROWS, FEWEST_TASKS
 from nanoloom.nest.nest import LoopNest, Role
@@ -41,8 +48,7 @@ class PanelParts:
 
     @cached_property
     def product(self) -> Statement:
-        (product,) = self.nest.products
-        return product
+        return next(filter(is_product, self.nest.products))
 
     @cached_property
     def shape(self) -> Contraction:
@@ -111,6 +117,16 @@ class PanelParts:
         sizes: Sizes = {n: min(number(x), self.extent(n)) for n, x in block.items()}
         stages = in_block(self.nest, stages, sizes)
         return self.nest.of_stages(stages, self.nest.results)
+
+    @property
+    def idle(self) -> int:
+        """Points that register tiles have behind the rows of an image, as if they were
+        of few rows: those of a kernel of its own go on in the next row."""
+        rows = [self.shape.extents[d] for d in self.shape.rows]
+        wide = rows[-1] if sum(n > 1 for n in rows) > 1 else FEW_ROWS
+        if None in self.product.reads[self.shape.left].plain:
+            return 0
+        return points(whole(self.product)) * (-wide % FEW_ROWS) // wide
 
     def blocks(self, columns: int, cache: Cache) -> Sizes:
         """Points of the last stage's axes that a task makes.
@@ -193,7 +209,7 @@ def panel_parts(nest: LoopNest, end: Statement) -> PanelParts | None:
     """The parts of a nest with one product that is read behind `end`; None where no
     block of its reader is a block of columns."""
     readers = nest.consumers(end.name)
-    if [roles(x) is None for x in nest.products] != [False] or nest.last is None:
+    if sum(map(is_product, nest.stages)) != 1 or nest.last is None:
         return None
     if len(readers) != 1 or end.writes[0].buffer in nest.results:
         return None
@@ -206,8 +222,8 @@ def panel_parts(nest: LoopNest, end: Statement) -> PanelParts | None:
 def planned_panels(nest: LoopNest) -> PanelParts | None:
     """The parts of a nest whose plan has a product in what reads its result so."""
     pairs = ((nest.stage(x.producer), nest.stage(x.consumer)) for x in nest.plan)
-    behind = next((pair for pair in pairs if not pair[1].is_contraction), None)
-    if behind is None or [roles(x) is None for x in nest.products] != [False]:
+    behind = next((pair for pair in pairs if not is_product(pair[1])), None)
+    if behind is None or sum(map(is_product, nest.stages)) != 1:
         return None
     end, reader = behind
     known = is_transpose(reader) or is_by_columns(reader)
@@ -276,7 +292,7 @@ def is_transpose(stage: Statement) -> bool:
 
 def is_by_columns(stage: Statement) -> bool:
     """Whether a stage reduces rows of what it reads, each column by itself."""
-    if not is_linear(stage) or not stage.writes[0].plain:
+    if not is_linear(stage) or not stage.writes[0].plain or is_product(stage):
         return False
     read = stage.reads[0]
     once = {*read.axes} == {*stage.names} and all(i.terms for i in read.indices)

@@ -33,7 +33,7 @@ from nanoloom.target.facts import Target
 def is_linear(stage: Statement) -> bool:
     """Whether a stage reduces what lies at sums of axes, each of them once: what a
     block of it reads is known by its size."""
-    if not stage.is_reduction or stage.is_contraction or len(stage.writes) != 1:
+    if not stage.is_reduction or len(stage.writes) != 1:
         return False
     indices = stage.reads[0].indices
     terms = [term for index in indices for term in index.terms]
@@ -47,7 +47,9 @@ def is_linear(stage: Statement) -> bool:
 
 def has_windows(stage: Statement) -> bool:
     """Whether a stage reduces windows."""
-    return is_linear(stage) and any(len(x.terms) > 1 for x in stage.reads[0].indices)
+    if stage.is_contraction or not is_linear(stage):
+        return False
+    return any(len(x.terms) > 1 for x in stage.reads[0].indices)
 
 
 def parts_of(nest: LoopNest) -> Iterator[LoopNest]:

@@ -12,7 +12,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nanoloom.nest.contraction import Contraction, bits, lanes_along_k, roles
+from nanoloom.nest.contraction import (
+    Contraction,
+    bits,
+    is_product,
+    lanes_along_k,
+    roles,
+)
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
 from nanoloom.target.facts import Cache
@@ -33,7 +39,7 @@ def chain_of(nest: LoopNest) -> ProductChain | None:
     for fusion in nest.plan:
         last, before = nest.stage(fusion.consumer), nest.upstream(fusion.producer)
         first = [stage for stage in before if stage.is_contraction]
-        if last.is_contraction and first:
+        if is_product(last) and first:
             inner, outer = begins(first[0]), ends(last)
             assert inner is not None and outer is not None, "a chain was planned"
             return ProductChain(first[0], last, inner, outer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from nanoloom.nest.footprint import Sizes
@@ -12,10 +13,16 @@ from nanoloom.nest.statement import Statement
 from nanoloom.nest.steps import number
 
 
-def in_tasks(nest: LoopNest, last: Statement, sizes: Sizes) -> LoopNest:
+def in_tasks(
+    nest: LoopNest,
+    last: Statement,
+    sizes: Sizes,
+    inside: Sequence[Statement] | None = None,
+) -> LoopNest:
     """for i: f[i] = ..;  for i: g(f[..])  ->  for block of i: { f of what g reads; g }
 
-    sizes: of a block, along axes of the last stage; the others are whole.
+    sizes: of a block, along axes of the last stage; the others are whole.  inside: the
+    stages that are computed there; None for all that the last one waits for.
     """
     placement = plain(last)
     outer, inner = [], []
@@ -31,5 +38,7 @@ def in_tasks(nest: LoopNest, last: Statement, sizes: Sizes) -> LoopNest:
         return nest
     nest = nest.moved(replace(placement, loops=(*outer, *inner)))
     for stage in reversed(nest.upstream(last.name)):
+        if inside is not None and stage not in inside:
+            continue
         nest = placed_at(nest, stage.name, last.name, outer[-1].name)
     return nest

@@ -92,6 +92,8 @@ def write_padding(op: Op) -> None:
         if user.name == "tensor.dim":  # asks for an extent, reads nothing
             user.operands[0] = list(op.operation.operands)[-1]
             continue
+        if is_unused(user):
+            continue  # what was fused, whose copies are in the loops
         if user.name != SLICE:
             raise Error(
                 "a border around another stage is read whole",
@@ -100,7 +102,21 @@ def write_padding(op: Op) -> None:
         with ir.InsertionPoint(user), user.location:
             user.results[0].replace_all_uses_with(part_of(user, source, lows, value))
         user.erase()
-    op.operation.erase()  # nothing else makes what is inside of it
+    erase_with_users(op.operation)  # nothing else makes what is inside of it
+
+
+def erase_with_users(op: ir.Operation) -> None:
+    """An operation and all that is made of it, which nothing needs."""
+    for made in op.results:
+        while list(made.uses):
+            erase_with_users(next(iter(made.uses)).owner.operation)
+    op.erase()
+
+
+def is_unused(op: ir.Operation) -> bool:
+    """Whether nothing is made of what an operation makes."""
+    users = [use.owner.operation for made in op.results for use in made.uses]
+    return bool(op.results) and all(map(is_unused, users))
 
 
 def low_of(expr: ir.AffineExpr, place: int) -> int:

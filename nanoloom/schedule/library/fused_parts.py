@@ -107,7 +107,9 @@ def fused_panels(found: PanelParts, target: Target, choose: Choose) -> Schedule 
     (plan,) = (word for word in made if isinstance(word, Nanokernel))
     packed = [word.columns for word in made if isinstance(word, Pack)]
     (columns,) = packed or (plan.vectors * lanes,)
-    block = found.blocks(columns, target.caches)
+    wider = {**block, found.column: columns}
+    fits = found.fit(wider, target.caches)
+    block = wider if fits else found.blocks(columns, target.caches)
     behind = choose(found.behind(block), target).directives
     stored = [word for word in made if isinstance(word, StoreAt)]
     tasks: list[Directive] = [
