@@ -103,6 +103,16 @@ def level_object(
     return localized(whole, shown.values())
 
 
+def only_level(identity: Identity) -> tuple[Source, ...]:
+    """C with which a library for one target refuses a CPU that it would not run on."""
+    text = f"""\
+#include "identity.h"
+static const char *const levels[] = {{{c_string(identity.target.name)}, 0}};
+{identity_c(identity, "_0")}"""
+    files = map(Source.of_runtime, ("one_level", "isa", "trial"))
+    return Source("only_level", text), *files
+
+
 def levels_c(levels: Sequence[Identity]) -> str:
     """C source that defines `nanoloom_levels`, to be compiled beside levels.h."""
     names = "".join(f"{c_string(level.target.name)}, " for level in levels)

@@ -156,7 +156,7 @@ def c_name(model_name: str) -> str:
 
 
 def header_h(
-    table: ProgramTable, model_name: str, *, levels: bool = False, digest: str = ""
+    table: ProgramTable, model_name: str, *, refuses: bool = False, digest: str = ""
 ) -> str:
     """The text of MODEL.h, for C and C++: every function, name, shape and type."""
     name = c_name(model_name)
@@ -168,7 +168,7 @@ def header_h(
         *describe("keeps", kept(table), table.sizes),
     ]
     tiles = ", or the system grants no AMX tile registers" if table.needs_tiles else ""
-    if levels:
+    if refuses:
         tiles += "; or where there is no code\n * for this CPU, stderr says why"
     words = sized(table, name)
     return _TEMPLATE.format(

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from nanoloom.binary.assemble import Compiled
 from nanoloom.binary.bare import write_bare
-from nanoloom.binary.cpu_levels import in_one
+from nanoloom.binary.cpu_levels import in_one, only_level
 from nanoloom.binary.executable import Identity, write_executable
 from nanoloom.binary.manifest import manifest
 from nanoloom.binary.shared import write_shared_library
@@ -54,6 +54,7 @@ def write(
     if len(levels) > 1:
         compiled = in_one(levels, cache)
     name, triple = identity.model, identity.target.triple
+    looks = () if compiled.levels else only_level(identity)
     match form:
         case "shared":
             write_shared_library(
@@ -65,12 +66,15 @@ def write(
                 triple=triple,
                 cache=cache,
                 levels=compiled.levels,
+                looks=looks,
                 manifest=manifest(compiled.table, [each for each, _ in levels]),
                 digest=identity.digest,
             )
         case "static":
             how = {"triple": triple, "digest": identity.digest}
-            write_static_library(compiled, output, name, **how, cache=cache)
+            write_static_library(
+                compiled, output, name, **how, cache=cache, looks=looks
+            )
         case "bare":
             how = {"digest": identity.digest}
             write_bare(compiled, output, name, identity.target, **how, cache=cache)

@@ -26,7 +26,7 @@ from nanoloom.fork_lock import wait_for_compiler
 
 LOADER_EXPORT = "nanoloom_library"
 NICE = 15  # of compilers that nobody waits for yet
-REFUSAL_EXPORT = "nanoloom_refusal"  # of a library with several levels
+REFUSAL_EXPORT = "nanoloom_refusal"  # of a library that looks at the CPU
 _meanwhile: dict[tuple[Path, str], Thread] = {}  # who makes a runtime, or did
 RUNTIME_SOURCES = (
     *PROGRAM_SOURCES,
@@ -73,33 +73,34 @@ def write_shared_library(
     triple: str,
     cache: Cache,
     levels: Sequence[Source] = (),
+    looks: Sequence[Source] = (),
     manifest: bytes = b"",
     digest: str = "",
 ) -> Path:
     """A library for C programs, its parameters inside, and its header beside it.
 
     `parameters` are exactly `table.parameter_bytes` bytes, written nowhere but into the
-    library; None when there are none.
-    The header has the name of `output` with the suffix .h and is returned.  Both files
-    appear whole or not at all.  C programs see nanoloom_MODEL_* (header.py); Python
-    loads the same file with Library.  manifest: what it says of itself (manifest.py).
+    library; None when there are none.  The header's path is returned; both files appear
+    whole or not at all.  C programs see nanoloom_MODEL_* (header.py); Python loads the
+    same file with Library.  looks: C that looks at the CPU.  manifest: what it says of
+    itself.
     Raises Error: ziglang is missing, a kernel is defined twice, or the disk refuses.
     """
     size = parameters.size if parameters else 0
     if size != table.parameter_bytes:
         raise ValueError(f"{size} bytes of parameters, not {table.parameter_bytes}")
-    name, header = c_name(model_name), output.with_suffix(".h")
-    if header == output:
+    if (header := output.with_suffix(".h")) == output:
         raise Error("a shared library cannot end in .h", where=str(output))
+    name, refuses = c_name(model_name), bool(levels or looks)
     sources = [
         *(levels or [Source("table", program_c(table, parameters_inside=size > 0))]),
-        *public_functions(table, name, levels=bool(levels)),
+        *public_functions(table, name, looks, refuses=refuses),
     ]
     model = compile_c(sources, triple=triple, cache=cache)
     code = linked(
         [*model, *runtime_objects(triple, cache), *objects],
         output.name,
-        exports=shown(name, levels),
+        exports=shown(name, refuses=refuses),
         cache=cache,
         room=(PARAMETER_SYMBOL, size) if size else None,
     )
@@ -108,25 +109,30 @@ def write_shared_library(
         replaced(output, EXECUTABLE) as file,
         replaced(header) as text,  # there first: with the library, all is
     ):
-        said = header_h(table, model_name, levels=bool(levels), digest=digest)
+        said = header_h(table, model_name, refuses=refuses, digest=digest)
         text.write(said.encode())
         write_library(file, code, parameters if size else None, manifest)
     return header
 
 
-def shown(name: str, levels: Sequence[Source]) -> list[str]:
+def shown(name: str, *, refuses: bool) -> list[str]:
     """What a library shows, names or globs."""
-    refusal = [REFUSAL_EXPORT] if levels else []
+    refusal = [REFUSAL_EXPORT] if refuses else []
     return [LOADER_EXPORT, f"nanoloom_{name}_*", *refusal]
 
 
 def public_functions(
-    table: ProgramTable, name: str, *, levels: bool = False
+    table: ProgramTable,
+    name: str,
+    looks: Sequence[Source] = (),
+    *,
+    refuses: bool = False,
 ) -> list[Source]:
     """The functions that C calls; those with sizes have more, sessions even more,
     and so have those with outputs whose shapes depend on data, without a bound or with.
 
-    levels: whether the library has several, and may have none for a CPU.
+    looks: C that looks at the CPU, unless levels do.  refuses: whether one does, and
+    there may be no code for it.
     """
     defines = (
         f"NANOLOOM_MODEL={name}",
@@ -134,7 +140,7 @@ def public_functions(
         *(("NANOLOOM_SESSION",) if table.kept else ()),
         *(("NANOLOOM_COUNTED",) if table.numbers or table.rooms else ()),
         *(("NANOLOOM_GROWN",) if table.rooms else ()),
-        *(("NANOLOOM_LEVELS",) if levels else ()),
+        *(("NANOLOOM_REFUSES",) if refuses else ()),
     )
     files = (
         "model",
@@ -144,7 +150,7 @@ def public_functions(
         *(("model_growth", "growth") if table.rooms else ()),
     )
     own = [Source.of_runtime(file, *defines) for file in files]
-    return [Source.of_runtime("library_pool"), *own]
+    return [*looks, Source.of_runtime("library_pool"), *own]
 
 
 def runtime_objects(triple: str, cache: Cache, *, nice: int = 0) -> list[bytes]:

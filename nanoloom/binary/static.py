@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from nanoloom.binary.assemble import Compiled
@@ -29,6 +30,7 @@ def write_static_library(
     triple: str,
     cache: Cache,
     digest: str = "",
+    looks: Sequence[Source] = (),
 ) -> Path:
     """What `shared.write_shared_library` writes, to be linked into a program.
 
@@ -38,11 +40,11 @@ def write_static_library(
     Raises:
         Error: ziglang is missing or the disk refuses.
     """
-    name = c_name(model_name)
+    name, refuses = c_name(model_name), bool(compiled.levels or looks)
     runtime = [x for x in RUNTIME_SOURCES if x not in _ENTRIES]
     sources = [
         *(Source.of_runtime(each) for each in runtime),
-        *public_functions(compiled.table, name, levels=bool(compiled.levels)),
+        *public_functions(compiled.table, name, looks, refuses=refuses),
     ]
     sized = SIZED_FUNCTIONS if compiled.table.sizes else ()
     kept = SESSION_FUNCTIONS if compiled.table.kept else ()
@@ -51,6 +53,5 @@ def write_static_library(
     shown = dict.fromkeys((*FUNCTIONS, *runs, *sized, *kept, *counted))
     part = Part(compiled, name, tuple(shown))
     code = part.linked(sources, triple, cache)
-    has_levels = bool(compiled.levels)
-    header = header_h(compiled.table, model_name, levels=has_levels, digest=digest)
+    header = header_h(compiled.table, model_name, refuses=refuses, digest=digest)
     return part.write(code, output, header)

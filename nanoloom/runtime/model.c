@@ -12,7 +12,7 @@
 #include "identity.h"
 #include "library_pool.h"
 
-#ifdef NANOLOOM_LEVELS
+#ifdef NANOLOOM_REFUSES
 extern const struct nanoloom_identity nanoloom_identity; /* of the level that is taken */
 #endif
 
@@ -68,7 +68,7 @@ int nanoloom_handle_prepare(HANDLE *handle)
 
 static HANDLE *create(nanoloom_parallel parallel, void *context, int64_t threads)
 {
-#ifdef NANOLOOM_LEVELS
+#ifdef NANOLOOM_REFUSES
     if (nanoloom_identity.refusal) {
         fprintf(stderr, "%s\n", nanoloom_identity.refusal);
         return NULL;

@@ -14,6 +14,8 @@ from onnx import ModelProto, numpy_helper, parser
 
 from nanoloom.api.loaded import load
 from nanoloom.api.program import Program
+from nanoloom.binary.output_forms import Form
+from nanoloom.binary.toolchain import zig
 from nanoloom.cache import Cache
 from nanoloom.compile_program import compile
 from nanoloom.errors import Error
@@ -188,6 +190,41 @@ def test_a_file_of_one_level_is_for_no_other(made: Made) -> None:
     done = alone.run(*haswell, isa="x86-64-v2")
     told = "alone: NANOLOOM_ISA is x86-64-v2: the program is compiled for x86-64-v3"
     assert (done.returncode, done.stderr.splitlines()[-1]) == (1, told)
+
+
+MAIN = """
+#include <stdio.h>
+#include "one.h"
+int main(void) {
+    struct nanoloom_one *model = nanoloom_one_create(1);
+    puts(model ? "created" : "none");
+    nanoloom_one_destroy(model);
+}
+"""
+
+
+@pytest.mark.parametrize("form", ["static", "shared"])
+def test_a_library_of_one_level_refuses_lesser_cpus(made: Made, form: Form) -> None:
+    """Its code would end the process by an illegal instruction."""
+    text = '<ir_version: 8, opset_import: ["": 17]> m (float[5] x) => (float[5] y)'
+    options = CompileOptions(by_name("x86-64-v3"))
+    tiny = parser.parse_model(text + "{ y = Exp(x) }")
+    program = compile(tiny, options=options, cache=made.cache)
+    folder = made.folder / form
+    folder.mkdir()
+    name = "one.a" if form == "static" else "libone.so"
+    path = program.save(folder / name, "one")
+    assert "stderr says why" in path.with_suffix(".h").read_text("utf-8")
+    path.with_suffix(".h").rename(folder / "one.h")
+    (folder / "main.c").write_text(MAIN)
+    command = [str(zig()), "cc", "-O1", "-mcpu=x86_64", "main.c", path.name]
+    subprocess.run([*command, "-Wl,-rpath,.", "-o", "main"], cwd=folder, check=True)
+    for cpu, said in (("Haswell", "created\n"), ("Nehalem", "none\n")):
+        emulator = ["qemu-x86_64", "-cpu", cpu, "main"]
+        ran = subprocess.run(emulator, cwd=folder, capture_output=True, text=True)
+        assert (ran.returncode, ran.stdout) == (0, said)
+        told = "this CPU has no avx; the program is compiled for x86-64-v3\n"
+        assert ran.stderr.endswith(told) == (cpu == "Nehalem")
 
 
 def test_a_cpu_below_all_levels_is_refused(made: Made) -> None:
