@@ -20,7 +20,8 @@ them, with seeded weights, each compiled and compared with ONNX Runtime.
 
 - When and where: {date}, {machine}, {threads} threads.
 - With what: nanoloom at {commits}; {versions}.
-- Right: every output differs by less than `nanoloom verify` allows.
+- Right: every output differs by less than `nanoloom verify` allows, from what ONNX
+  Runtime gives and from what PyTorch gives.
 - Units: the largest difference, divided by that bound.
 - Time ratio: the median time of ONNX Runtime, of PyTorch (the module as it is) or of
   what Inductor (`torch.compile`) makes of it, divided by nanoloom's, of runs in turns.

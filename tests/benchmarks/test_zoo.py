@@ -136,4 +136,6 @@ def test_what_pytorch_gives_is_compared_as_well(
     made = entry(INPUT + 2)
     monkeypatch.setattr(child, "entries", lambda: [made])
     child.main(made.name, True)
-    assert list(rows(capsys))[-1]["torch units"] > 1
+    row = list(rows(capsys))[-1]
+    assert row["torch units"] > 1 and row["units"] == 0
+    assert (row["status"], row["reason"]) == ("differs", "is not what PyTorch gives")
