@@ -18,7 +18,7 @@ from nanoloom.interface.bounds import require_within
 from nanoloom.interface.check_inputs import check_inputs
 from nanoloom.interface.data_dependent_outputs import counted, trimmed
 from nanoloom.interface.interface import Interface
-from nanoloom.interface.named_file import named_file
+from nanoloom.interface.named_file import named_file, require_file
 from nanoloom.interface.room_names import rooms_among
 from nanoloom.interface.tensor import Tensor
 from nanoloom.interface.vocabulary import Strings
@@ -50,8 +50,7 @@ class Loaded(CallableProgram):
     """
 
     def __init__(self, path: Path, threads: int) -> None:
-        if not path.is_file():
-            raise Error("no such file", where=str(path))
+        require_file(path)
         self.library = Library(path)
         self._place = path.absolute()  # the folder may be another one later
         self._manifest = manifest.read(path) or {}  # and the file

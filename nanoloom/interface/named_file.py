@@ -21,3 +21,11 @@ def named_file(path: object) -> Path:
     if found.exists() and not found.is_file() and not found.is_dir():
         raise Error("is a pipe or a device", where=str(path), hint="name a file")
     return found
+
+
+def require_file(path: Path) -> None:
+    """Raise Error, with the reason, for what is no file that can be read."""
+    if path.is_dir():
+        raise Error("is a folder", where=str(path), hint="name a file")
+    if not path.is_file():
+        raise Error("no such file", where=str(path))

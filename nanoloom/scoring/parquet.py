@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 from nanoloom.cache import file_operations
 from nanoloom.cache.digest import of
 from nanoloom.errors import Error, ModelError, refused
+from nanoloom.interface.named_file import require_file
 from nanoloom.scoring.scorer import Scorer
 from nanoloom.scoring.settings import ERROR_COLUMN
 
@@ -72,8 +73,7 @@ def score_file(
 @contextmanager
 def reading(path: Path) -> Generator[Any]:
     """A Parquet file; raises Error for what is none, or damaged."""
-    if not path.is_file():
-        raise Error("no such file", where=str(path))
+    require_file(path)
     try:
         with pq.ParquetFile(path) as file:
             yield file

@@ -16,6 +16,7 @@ from nanoloom.api.loaded import Loaded, load
 from nanoloom.api.program import Program
 from nanoloom.cache import Cache, file_digest, key
 from nanoloom.errors import Error, InputError, Unsupported
+from nanoloom.interface.named_file import require_file
 from nanoloom.model.pickled import HINT, Pickled
 from nanoloom.model.source import source_of
 from nanoloom.options import CompileOptions
@@ -78,8 +79,7 @@ class Place:
         if dims or level is not None:
             reason = "a compiled library has its sizes and its CPU"
             raise InputError(reason, where=str(path), hint="give no dims and no level")
-        if not path.is_file():
-            raise Error("no such file", where=str(path))
+        require_file(path)
         return cls(str(path.absolute()), file_digest(path), None, cache)
 
     def with_dims(self, dims: Mapping[str, int]) -> Place:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from nanoloom import sealed_files
+from nanoloom.api.loaded import load
 from nanoloom.binary.shared import write_in_process
 from nanoloom.cache import Cache
 from nanoloom.errors import Error
@@ -150,3 +151,9 @@ def test_mounts_are_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         facts = [*plain[:8], flag, plain.f_namemax]
         monkeypatch.setattr(os, "statvfs", lambda _, f=facts: os.statvfs_result(f))
         assert loading.is_noexec(tmp_path) == answer
+
+
+def test_what_is_no_library(tmp_path: Path) -> None:
+    for path, said in ((tmp_path, "is a folder; name a file"), ("x", "no such file")):
+        with pytest.raises(Error, match=said):
+            load(tmp_path / path)

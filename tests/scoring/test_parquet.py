@@ -136,6 +136,7 @@ Break = Callable[[Path], None]
     ("damage", "said"),
     [
         (lambda path: path.unlink(), "no such file"),
+        (lambda path: (path.unlink(), path.mkdir()), "is a folder; name a file"),
         (lambda path: path.write_bytes(b"no parquet at all"), "is no Parquet file"),
     ],
 )
