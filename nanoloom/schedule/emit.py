@@ -162,11 +162,13 @@ class Writer:
 
     def is_all(self, stage: Statement, inner: list[Statement]) -> bool:
         """Whether some stages are all that are in front of one, up to loops."""
-        waiting = [stage]
+        waiting, seen = [stage], {stage.name}
         while waiting:
             for each in self.nest.producers(waiting.pop().name):
                 if each in inner:
-                    waiting.append(each)
+                    if each.name not in seen:
+                        seen.add(each.name)
+                        waiting.append(each)
                 elif self.stays(each.name) or is_at_source(self.nest, each):
                     continue
                 elif each.name not in self.loops_of or self.is_stored(each):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from nanoloom.ir.mlir import context, ir
 from nanoloom.nest.extent import Lanes
-from nanoloom.nest.nest import LoopNest
+from nanoloom.nest.nest import Buffer, LoopNest, Role
+from nanoloom.nest.statement import AxisKind, Statement
 from nanoloom.schedule.emit import script
 from nanoloom.schedule.language import (
     ComputeAt,
@@ -24,7 +25,7 @@ from nanoloom.schedule.language import (
 from nanoloom.schedule.packing import Pack
 from nanoloom.vector.transform_ops import load_operations
 from tests.filecheck import check_text
-from tests.nest.nests import convolution, matmul
+from tests.nest.nests import access, axes, convolution, matmul
 
 NEST = matmul(64, 128, 40)
 
@@ -287,3 +288,29 @@ def test_equal_schedules_give_equal_text() -> None:
     other = Schedule((Parallel("point", (4, 9), ("all",)),))
     assert script(one, NEST) == script(same, NEST) == one.to_transform(NEST)
     assert script(one, NEST) != script(other, NEST)
+
+
+def test_many_ways_through_the_stages_in_front_are_gone_once() -> None:
+    """Each stage reads the two before it: some 10^8 ways lead from last to first."""
+    outer = axes(AxisKind.PARALLEL, i=64)
+    names = ["x", "y", *(f"stage_{n}" for n in range(40))]
+    stages = tuple(
+        Statement(
+            names[n],
+            outer,
+            (access(names[n - 1], "i"), access(names[n - 2], "i")),
+            (access(names[n], "i"),),
+            ("",) * 3,
+            ("",) * 3,
+        )
+        for n in range(2, len(names))
+    )
+    inputs, made = names[:2], names[2:-1]
+    buffers = (
+        *(Buffer(name, (64,), "f32", Role.INPUT) for name in inputs),
+        *(Buffer(name, (64,), "f32", Role.TEMPORARY) for name in made),
+        Buffer(names[-1], (64,), "f32", Role.RESULT),
+    )
+    nest = LoopNest(buffers, stages, (names[-1],))
+    last = Parallel(names[-1], (16,), ("all",))
+    assert "structured.fuse " in script(Schedule((last,), "a reason"), nest)

@@ -1,32 +1,34 @@
 """The first few of short rows in order, by reductions: rows lie in vectors.
 
-    key, place = the least key of a row, and its first place
-    key, place = the least of those behind (key, place), and its first place
+    pair = the least of a row's pairs: a key, and its place below it
+    pair = the least of those above pair
     ...
 
-Where to take one of a row that is sorted takes longer than to go through the row.
+Where to take one of a row that is sorted takes longer than to go through the row.  Each
+reduction reads what the one before it found, and nothing older: where many ways lead
+from one to the last, the tiling of all of them together makes one for each way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Builder, Map
-from nanoloom.linalg.builder.indexing import INT64, dims, position
+from nanoloom.linalg.builder.indexing import INT64, dims, map_generic, position
 from nanoloom.linalg.builder.scalar import Scalar, constant, select
 from nanoloom.linalg.builder.sort import FEW, PART
 from nanoloom.linalg.builder.sort_key import key, key_type
 from nanoloom.linalg.builder.tensor import Tensor
+
+PLACES = 31  # bits of a pair's place: with a key of 32 no pair is negative
+ABOVE_ALL = int(np.iinfo(INT64).max)
 
 
 def are_short(dtype: np.dtype, extent: int, count: int) -> bool:
     """Whether so few keys are wanted of a row of few: of as many as are taken one after
     the other at most.  A length that is open is none of these (dynamic/samples.py).
 
-    Keys of 32 bits: places of 64 would be the result's own numbers, side by side where
-    they are found and apart where they are put, and no lanes are reduced into such.
+    Keys of 32 bits: one and its place are a number that vectors compare.
     """
     few = 0 < count <= PART and extent <= FEW
     return few and key_type(dtype).itemsize < INT64.itemsize
@@ -37,61 +39,36 @@ def first_places(
 ) -> Tensor:
     """The places of the first `count` along an axis: INT64."""
     kind = key_type(x.dtype)
-    keys = b.elementwise(lambda s: key(s, largest, kind), x, dtype=kind)
+
+    def pair(s: Scalar) -> Scalar:
+        return (key(s, largest, kind).cast(INT64) << PLACES) | position(axis)
+
+    pairs = map_generic(b, x.shape, INT64, [(x, Map.get_identity(x.rank))], pair)
+    shape = [1 if d == axis else n for d, n in enumerate(x.shape)]
     found: list[Tensor] = []
-    last: tuple[Tensor, ...] = ()
+    last: Tensor | None = None
     for _ in range(count):
-        last = following(b, keys, axis, last)
-        shape = [1 if d == axis else n for d, n in enumerate(x.shape)]
-        found.append(b.reshape(b.cast(last[1], INT64), shape))
+        last = following(b, pairs, axis, last)
+        place = b.elementwise(lambda s: s & ((1 << PLACES) - 1), last)
+        found.append(b.reshape(place, shape))
     return b.concat(found, axis)
 
 
-def following(
-    b: Builder, keys: Tensor, axis: int, last: tuple[Tensor, ...]
-) -> tuple[Tensor, Tensor]:
-    """The key and the place that come next behind the last ones; without, the first.
-
-    Of the type of keys, which has all numbers of places as well.
-    """
-
-    def here() -> Scalar:
-        return position(axis).cast(keys.dtype)
-
-    def if_behind(mine: Scalar, before: list[Scalar], value: Scalar) -> Scalar:
-        if not before:
-            return value
-        same = mine.equal(before[0]) & (here() > before[1])
-        behind = (mine > before[0]) | same
-        return select(behind, value, constant(-1, keys.dtype))
+def following(b: Builder, pairs: Tensor, axis: int, last: Tensor | None) -> Tensor:
+    """The least pair of each row above its last one; without, of all."""
 
     def least(mine: Scalar, *others: Scalar) -> Scalar:
         *before, sofar = others
-        return sofar.minimum(if_behind(mine, before, mine))
+        for one in before:
+            mine = select(mine > one, mine, constant(ABOVE_ALL, INT64))
+        return sofar.minimum(mine)
 
-    def place(mine: Scalar, best: Scalar, *others: Scalar) -> Scalar:
-        *before, sofar = others
-        at = select(mine.equal(best), here(), constant(-1, keys.dtype))
-        return sofar.minimum(if_behind(mine, before, at))
-
-    best = along(b, keys, axis, last, least)
-    return best, along(b, keys, axis, (best, *last), place)
-
-
-def along(
-    b: Builder,
-    keys: Tensor,
-    axis: int,
-    others: tuple[Tensor, ...],
-    body: Callable[..., Scalar],
-) -> Tensor:
-    """A reduction to the least along an axis; others: a number for each row."""
-    rest = [d for d in range(keys.rank) if d != axis]
-    keep = dims(keys.rank, rest)
-    start = b.full([keys.shape[d] for d in rest], -1, keys.dtype)
+    rest = [d for d in range(pairs.rank) if d != axis]
+    keep = dims(pairs.rank, rest)
+    start = b.full([pairs.shape[d] for d in rest], ABOVE_ALL, INT64)
     return b.generic(
-        [(keys, Map.get_identity(keys.rank)), *((x, keep) for x in others)],
+        [(pairs, Map.get_identity(pairs.rank)), *([(last, keep)] if last else [])],
         [(start, keep)],
-        [REDUCTION if d == axis else PARALLEL for d in range(keys.rank)],
-        body,
+        [REDUCTION if d == axis else PARALLEL for d in range(pairs.rank)],
+        least,
     )[0]

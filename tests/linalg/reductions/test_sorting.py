@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
+import onnx_ir
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import nanoloom
+from nanoloom.emit import emit_stage
 from nanoloom.errors import Error
+from nanoloom.options import CompileOptions
+from nanoloom.target import by_name
 from tests.drawn_cases import few_examples
 from tests.linalg.bounds import FLOATS, INTEGERS, sample
 from tests.linalg.movement.test_shaping import same
@@ -111,6 +115,20 @@ def test_short_rows_are_in_vectors(axis: int) -> None:
         right = best(x, 2, axis, True)
         same(program({"x": x})["p"], right)
     assert not program.open.reason
+
+
+def test_each_of_short_rows_reads_the_one_before_it() -> None:
+    """Of what was found only that: with older ones, too, ways from one to another
+    double with each, and tiling makes as many stages."""
+    model = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["": 24]>
+        few (float[40, 64] x) => (v, p)
+        { k = Constant<value_ints = [8]>() v, p = TopK(x, k) }""")
+    texts: list[str] = []
+    graph, options = onnx_ir.from_proto(model), CompileOptions(by_name("x86-64-v3"))
+    emit_stage(graph, "linalg", options, lambda *given: texts.append(given[-1]))
+    found = [x for x in "".join(texts).splitlines() if '"reduction"' in x]
+    reads = [x[x.index(" ins(") : x.index(" outs(")].count("%") for x in found]
+    assert reads == [1] + 7 * [2]
 
 
 @pytest.mark.parametrize("name", ["int64", "float64", "float16", "int32"])
