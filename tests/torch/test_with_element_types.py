@@ -7,9 +7,13 @@ from typing import Any
 
 import pytest
 import torch  # pyright: ignore[reportMissingImports] - an extra
+from torch._subclasses.fake_tensor import (  # pyright: ignore[reportMissingImports] - an extra
+    FakeTensorMode,
+)
 from torch.nn import functional as F  # pyright: ignore[reportMissingImports] - an extra
 
 import nanoloom
+from nanoloom.errors import Unsupported
 from nanoloom.torch.backend import nanoloom as backend
 
 
@@ -186,3 +190,35 @@ def test_resized_bytes_end_at_0_and_255(mode: str, said: Any, tmp_path: Path) ->
         moved = (found.int() - wanted.int()).abs()
         assert found.dtype == torch.uint8 and moved.max() <= 2
         assert (moved > 0).double().mean() < 0.1
+
+
+def joined(x: torch.Tensor, at: torch.Tensor, y: torch.Tensor) -> list[torch.Tensor]:
+    return [
+        torch.add(x, y, alpha=False), torch.add(x, y, alpha=True),
+        x.scatter_add(0, at, y), x.index_add(0, at, y, alpha=False),
+        x.index_add(0, at, y, alpha=True),
+    ]  # fmt: skip
+
+
+def test_sums_of_truths_say_whether_any_is_true(tmp_path: Path) -> None:
+    x, y = (torch.tensor(t).bool() for t in ([0, 1, 0, 1, 0], [1, 1, 1, 0, 0]))
+    at = torch.tensor([0, 1, 0, 3, 3])
+    pairs = zip(joined(x, at, y), compiled(joined, tmp_path)(x, at, y), strict=True)
+    for number, (wanted, ours) in enumerate(pairs):
+        assert wanted.dtype == ours.dtype and torch.equal(wanted, ours), number
+
+
+class Pulled(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.func.vjp(torch.cos, x)[1](x)[0]
+
+
+@pytest.mark.parametrize("module", [Pulled(), torch.nn.Linear(3, 2)])
+def test_what_stands_in_a_trace_for_a_weight_has_no_numbers(module: Any) -> None:
+    mode, x = FakeTensorMode(allow_non_fake_inputs=True), torch.randn(3)
+    if weights := dict(module.named_parameters()):
+        x = mode.from_tensor(x)
+        for name in weights:
+            setattr(module, name, torch.nn.Parameter(mode.from_tensor(weights[name])))
+    with pytest.raises(Unsupported, match=r"weight .* has no numbers"):
+        nanoloom.compile(torch.export.export(module, (x,)))

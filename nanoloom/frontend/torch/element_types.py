@@ -8,6 +8,8 @@ import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 import torch
+from torch._C._functorch import is_functorch_wrapped_tensor
+from torch._subclasses.fake_tensor import FakeTensor
 
 from nanoloom.errors import Unsupported
 
@@ -51,13 +53,30 @@ def element_type(dtype: torch.dtype, where: str) -> ir.DataType:
     return ELEMENT_TYPES[dtype]
 
 
+def has_numbers(tensor: torch.Tensor) -> bool:
+    """Whether it lies in this machine's memory, which tensors of a trace do not."""
+    plain = tensor.layout == torch.strided and tensor.device.type == "cpu"
+    return plain and not is_traced(tensor)
+
+
+def is_traced(tensor: torch.Tensor) -> bool:
+    """Whether it stands in a trace, or a transform (vjp, vmap), for another tensor."""
+    return isinstance(tensor, FakeTensor) or is_functorch_wrapped_tensor(tensor)
+
+
 def numpy_view(tensor: torch.Tensor, where: str) -> Array:
     """The tensor's own memory as an array, with its strides; nothing is copied.
 
     Raises Unsupported for a tensor that is not in this machine's memory.
     """
-    plain = tensor.layout == torch.strided and tensor.device.type == "cpu"
-    if not plain or tensor.is_quantized:
+    if is_traced(tensor):
+        raise Unsupported(
+            "stands in a trace of torch for a tensor, and has no numbers",
+            where=where,
+            hint="load the weights before the export; what transforms (vjp, grad) "
+            'give runs in torch.compile(module, backend="nanoloom")',
+        )
+    if not has_numbers(tensor) or tensor.is_quantized:
         kind = str(tensor.layout).removeprefix("torch.")
         raise Unsupported(
             f"is a {kind} tensor on {tensor.device.type}",

@@ -56,13 +56,14 @@ def scaled(call: Call, value: ir.Value) -> ir.Value:
     alpha = call.args.get("alpha", 1)
     if isinstance(alpha, int | float) and alpha == 1:
         return value
-    return call.w("Mul", value, call.of(alpha, value.dtype))
+    op = "And" if value.dtype == T.BOOL else "Mul"
+    return call.w(op, value, call.of(alpha, value.dtype))
 
 
 def add(call: Call) -> ir.Value:
     a, b = sides(call)
     if call.dtype == T.BOOL:
-        return call.w("Or", a, b)
+        return call.w("Or", a, scaled(call, b))
     return call.w("Add", a, scaled(call, b))
 
 

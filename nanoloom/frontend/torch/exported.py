@@ -21,7 +21,7 @@ from torch.export.graph_signature import (
 )
 
 from nanoloom.errors import Unsupported
-from nanoloom.frontend.torch.element_types import element_type, numpy_view
+from nanoloom.frontend.torch.element_types import element_type, has_numbers, numpy_view
 from nanoloom.frontend.torch.functional import functional
 from nanoloom.frontend.torch.graph import GraphImporter
 from nanoloom.frontend.torch.imported import Imported
@@ -174,7 +174,7 @@ def stacked(w: Writer, pair: Pair) -> ir.Value:
 
 
 def storage_key(tensor: torch.Tensor) -> tuple[object, ...]:
-    if tensor.device.type != "cpu" or tensor.layout != torch.strided:
+    if not has_numbers(tensor):
         return (id(tensor),)
     start = tensor.data_ptr() if tensor.numel() else id(tensor)
     return start, tuple(tensor.shape), tensor.stride(), tensor.dtype

@@ -6,6 +6,7 @@ import onnx_ir as ir
 import torch
 
 from nanoloom.frontend.torch.call import Call, fake_of
+from nanoloom.frontend.torch.elementwise import scaled
 from nanoloom.frontend.torch.writer import INT64
 
 T = ir.DataType
@@ -244,9 +245,7 @@ def index_add(call: Call) -> ir.Value:
     w, axis, dtype = call.w, call.axis("dim"), call.dtype
     if call.rank == 0:
         raise call.refuse("adds to a scalar")
-    x, src = call.value("self"), call.value("source", dtype)
-    if call["alpha"] != 1:
-        src = w("Mul", src, call.of(call["alpha"], dtype))
+    x, src = call.value("self"), scaled(call, call.value("source", dtype))
     order = [axis, *(a for a in range(call.rank) if a != axis)]
     at = w("Unsqueeze", call.value("index", INT64), w.constant([-1]))
     if call.fake("index").dim() == 0:

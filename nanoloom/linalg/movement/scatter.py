@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from nanoloom.ir.mlir import ir, tensor
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.checks import Check
@@ -75,6 +77,8 @@ def combined(node: Node) -> Combine:
     name = node.string("reduction", "none")
     if name not in REDUCTIONS:
         raise node.unsupported(f"reduction {name}")
+    if name == "add" and node.input(0).dtype == np.bool_:
+        return lambda old, new: old | new
     return REDUCTIONS[name]
 
 

@@ -31,7 +31,7 @@ COMBINE: dict[str, Callable[..., np.ndarray]] = {
 @given(
     dims,
     st.sampled_from(list(COMBINE)),
-    st.sampled_from((*FLOATS, *INTEGERS)),
+    st.sampled_from((*FLOATS, *INTEGERS, "bool")),
     st.data(),
 )
 def test_scatter_elements(
