@@ -17,13 +17,15 @@ from tests.c_libraries import lend
 
 MODEL = """<ir_version: 10, opset_import: ["": 21]>
 sorted (float[3, 701] x, int64[997] n, float[3, 37] y)
-    => (int64[3, 7] a, int64[3, 100] b, int64[997] c, int64[3, 37] d)
-<int64[1] few = {7}, int64[1] more = {100}, int64[1] all = {997}, int64[1] row = {37}>
+    => (int64[3, 7] a, int64[3, 100] b, int64[997] c, int64[3, 37] d, int64[3, 3] e)
+<int64[1] few = {7}, int64[1] more = {100}, int64[1] all = {997}, int64[1] row = {37},
+ int64[1] first = {3}>
 {
     v, a = TopK(x, few)
     w, b = TopK<largest = 0>(x, more)
     u, c = TopK<largest = 0>(n, all)
     t, d = TopK<largest = 0>(y, row)
+    s, e = TopK(y, first)
 }
 """
 LENGTHS = {
@@ -51,6 +53,7 @@ def test_each_way_of_sorting(name: str, tmp_path: Path) -> None:
         "b": np.argsort(x, kind="stable")[:, :100],
         "c": np.argsort(n, kind="stable"),
         "d": np.argsort(y, kind="stable"),
+        "e": np.argsort(-y, kind="stable")[:, :3],
     }
     kinds = {output: array.dtype for output, array in wanted.items()}
     for length in LENGTHS[name]:
