@@ -15,8 +15,9 @@ import numpy as np
 
 from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Builder, Map
 from nanoloom.linalg.builder.indexing import INT64, dims, map_generic, position
+from nanoloom.linalg.builder.lanes import lanes_of
 from nanoloom.linalg.builder.scalar import Scalar, constant, select
-from nanoloom.linalg.builder.sort import FEW, PART
+from nanoloom.linalg.builder.sort import A_KEY, FEW, PART
 from nanoloom.linalg.builder.sort_key import key, key_type
 from nanoloom.linalg.builder.tensor import Tensor
 
@@ -24,13 +25,15 @@ PLACES = 31  # bits of a pair's place: with a key of 32 no pair is negative
 ABOVE_ALL = int(np.iinfo(INT64).max)
 
 
-def are_short(dtype: np.dtype, extent: int, count: int) -> bool:
+def are_short(b: Builder, dtype: np.dtype, extent: int, count: int) -> bool:
     """Whether so few keys are wanted of a row of few: of as many as are taken one after
-    the other at most.  A length that is open is none of these (dynamic/samples.py).
+    the other at most, and of vectors of pairs that are gone through before one is.
 
-    Keys of 32 bits: one and its place are a number that vectors compare.
+    A length that is open is none of these (dynamic/samples.py).  Keys of 32 bits: one
+    and its place are a number that vectors compare.
     """
-    few = 0 < count <= PART and extent <= FEW
+    most = FEW if b.checks.is_open else A_KEY * lanes_of(INT64)
+    few = 0 < count <= PART and extent <= most
     return few and key_type(dtype).itemsize < INT64.itemsize
 
 

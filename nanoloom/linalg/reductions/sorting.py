@@ -29,7 +29,7 @@ def top_k(b: Builder, node: Node) -> list[Tensor | None]:
     extent = x.shape[axis]
     if not 0 <= count <= extent:
         raise node.unsupported(f"k is {count}, the axis has {extent} elements")
-    if are_short(x.dtype, extent, count):
+    if are_short(b, x.dtype, extent, count):
         indices = first_places(b, x, axis, count, largest=largest)
     else:
         wanted = Wanted(axis, largest, count, extent, count)

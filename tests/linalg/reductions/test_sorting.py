@@ -121,7 +121,7 @@ def test_each_of_short_rows_reads_the_one_before_it() -> None:
     """Of what was found only that: with older ones, too, ways from one to another
     double with each, and tiling makes as many stages."""
     model = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["": 24]>
-        few (float[40, 64] x) => (v, p)
+        few (float[40, 256] x) => (v, p)
         { k = Constant<value_ints = [8]>() v, p = TopK(x, k) }""")
     texts: list[str] = []
     graph, options = onnx_ir.from_proto(model), CompileOptions(by_name("x86-64-v3"))
