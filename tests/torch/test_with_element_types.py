@@ -222,3 +222,29 @@ def test_what_stands_in_a_trace_for_a_weight_has_no_numbers(module: Any) -> None
             setattr(module, name, torch.nn.Parameter(mode.from_tensor(weights[name])))
     with pytest.raises(Unsupported, match=r"weight .* has no numbers"):
         nanoloom.compile(torch.export.export(module, (x,)))
+
+
+def totals(x: torch.Tensor) -> list[torch.Tensor]:
+    kinds = (None, torch.int32, torch.int16, torch.uint8)
+    ways = (torch.sum, torch.prod, torch.cumsum, torch.cumprod)
+    return [way(x, 0, dtype=kind) for way in ways for kind in kinds]
+
+
+@pytest.mark.parametrize("kind", [torch.int32, torch.bool])
+def test_totals_in_a_type_that_is_asked_for(kind: Any, tmp_path: Path) -> None:
+    """Those of short integers wrap around."""
+    x = torch.arange(-20, 22).reshape(6, 7).to(kind)
+    pairs = zip(totals(x), compiled(totals, tmp_path)(x), strict=True)
+    for number, (wanted, ours) in enumerate(pairs):
+        assert wanted.dtype == ours.dtype and torch.equal(wanted, ours), number
+
+
+class Attended(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> Any:
+        return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(x, x, x)
+
+
+def test_a_result_that_no_import_computes_is_refused() -> None:
+    program = torch.export.export(Attended(), (torch.randn(1, 2, 3, 4),))
+    with pytest.raises(Unsupported, match=r"output .* does not compute"):
+        nanoloom.compile(program)

@@ -135,6 +135,9 @@ class Importer:
         """An output of the model: always a value of its own, whatever else it is."""
         value = self.nodes.values[node]
         fake = node.meta["val"]
+        if value is None:
+            reason = "is a result that the operator's import does not compute"
+            raise Unsupported(reason, where=f"output {name}")
         self.writer.place = name
         if isinstance(value, int | float | bool):
             value = self.writer.constant(value)

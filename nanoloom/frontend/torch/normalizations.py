@@ -47,6 +47,8 @@ def batch_norm(call: Call) -> object:
         raise call.refuse(
             "takes statistics of the batch", hint="call module.eval() first"
         )
+    if call.input_rank("input") < 2:
+        raise call.refuse("has no axis of channels")
     dtype = computed_in(call)
     weight, bias = affine(call, dtype, [call.extent("input", 1)])
     mean, variance = (call.value(f"running_{n}", dtype) for n in ("mean", "var"))

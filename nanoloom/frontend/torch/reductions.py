@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from nanoloom.frontend.torch.call import Call
 from nanoloom.frontend.torch.comparisons import truth
-from nanoloom.frontend.torch.elementwise import comparable
+from nanoloom.frontend.torch.elementwise import SHORT, comparable
 from nanoloom.frontend.torch.elementwise import extreme as pairwise
 from nanoloom.frontend.torch.writer import INT64
 
@@ -22,10 +22,17 @@ def reduced(call: Call, op: str, value: ir.Value, axes: list[int]) -> ir.Value:
     return call.w(op, value, call.w.constant(axes), keepdims=keep)
 
 
+def summed_in(dtype: ir.DataType) -> ir.DataType:
+    """ONNX adds no integers of less than 32 bits; torch wraps theirs around."""
+    return T.INT32 if dtype in SHORT else dtype
+
+
 def reduce(op: str) -> Callable[[Call], ir.Value]:
-    return lambda call: reduced(
-        call, op, call.value("self", call.dtype), call.axes("dim")
-    )
+    def made(call: Call) -> ir.Value:
+        x = call.value("self", summed_in(call.dtype))
+        return call.w.cast(reduced(call, op, x, call.axes("dim")), call.dtype)
+
+    return made
 
 
 def ends(op: str) -> Callable[[Call], ir.Value]:
@@ -145,11 +152,16 @@ def safe_softmax(call: Call) -> ir.Value:
     return w.typed(call.dtype, "Where", empty, w.constant(0, call.dtype), made)
 
 
-def cumsum(call: Call) -> ir.Value:
-    x = call.value("self", call.dtype)
-    if call.rank == 0:
-        return x
-    return call.w("CumSum", x, call.w.constant(call.axis("dim")))
+def running(op: str) -> Callable[[Call], ir.Value]:
+    """CumSum and CumProd, of types that torch computes them in."""
+
+    def made(call: Call) -> ir.Value:
+        x = call.value("self", summed_in(call.dtype))
+        if call.rank:
+            x = call.w(op, x, call.w.constant(call.axis("dim")))
+        return call.w.cast(x, call.dtype)
+
+    return made
 
 
 def topk(call: Call) -> object:
@@ -199,6 +211,7 @@ OPERATORS = {
     "var_mean": variance_and_mean, "norm": norm, "linalg_vector_norm": norm,
     "softmax": softmax("Softmax"), "_softmax": softmax("Softmax"),
     "log_softmax": softmax("LogSoftmax"), "_log_softmax": softmax("LogSoftmax"),
-    "_safe_softmax": safe_softmax, "cumsum": cumsum, "topk": topk, "sort": sort,
+    "_safe_softmax": safe_softmax, "cumsum": running("CumSum"),
+    "cumprod": running("CumProd"), "topk": topk, "sort": sort,
     "argsort": argsort,
 }  # fmt: skip

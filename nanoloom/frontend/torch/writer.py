@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 OPSET = 23  # the first with RMSNormalization and Attention
 IR_VERSION = 11
+NEWER = {"CumProd": 26}  # the opset that an operator begins with
 INT64 = ir.DataType.INT64
 COMPARISONS = frozenset(
     ("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "IsNaN", "IsInf")
@@ -52,6 +53,8 @@ class Writer:
         )  # fmt: skip
         if domain:
             self.root.opset_imports[domain] = 1
+        elif op in NEWER:
+            self.root.opset_imports[""] = NEWER[op]
         for value, dtype in zip(node.outputs, types_of(node), strict=True):
             value.name = self.name(self.place or op)
             value.dtype = dtype
