@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +184,38 @@ def test_conditions_of_numbers_in_data(decides: Any, tmp_path: Path) -> None:
     for rows, n in ((3, -1), (1, 2), (5, 3), (4, 4)):
         x, number = torch.randn(rows, 4), torch.tensor(n)
         assert same(program(x, number), module(x, number))
+
+
+class Divided(nn.Module):
+    """Sizes and factors that are quotients of a number in data."""
+
+    def forward(self, x: Any, table: Any) -> Any:
+        top = x.max().item()
+        torch._check(top >= 0)
+        torch._check(top < 40)
+        rows = table[: (top + 4) // 4].reshape(-1)
+        real = (top - 20) * 0.37
+        return (
+            rows,
+            x * ((top - 20) // 3),
+            x * ((top - 20) // -3),
+            x
+            * (torch.stack([x * math.floor(real), x * math.ceil(real)]))
+            * math.trunc(real),
+        )
+
+
+def test_numbers_in_data_are_divided_as_python_divides(tmp_path: Path) -> None:
+    table, module = torch.randn(10, 3), Divided()
+    dims = ({0: torch.export.Dim.AUTO}, None)
+    exported = torch.export.export(
+        module, (torch.arange(5), table), dynamic_shapes=dims
+    )
+    program = nanoloom.compile(exported, cache=tmp_path, threads=1)
+    for count in (1, 5, 19, 22, 40):
+        x = torch.arange(count)
+        for made, wanted in zip(program(x, table), module(x, table), strict=True):
+            assert torch.equal(made, wanted)
 
 
 class OfEach(nn.Module):

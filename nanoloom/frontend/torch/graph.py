@@ -36,6 +36,8 @@ FLOATS = {  # as Python has them, of 64 bits
     operator.add: "Add", operator.sub: "Sub", operator.mul: "Mul", operator.neg: "Neg",
     operator.truediv: "Div", operator.pow: "Pow",
 }  # fmt: skip
+# A cast leaves out what is behind the point, as Python's trunc does.
+ROUNDED = {math.floor: "Floor", math.ceil: "Ceil", math.trunc: ""}
 COMPARISONS = {
     operator.gt: "Greater", operator.ge: "GreaterOrEqual", operator.lt: "Less",
     operator.le: "LessOrEqual", operator.eq: "Equal", operator.ne: "Equal",
@@ -166,8 +168,13 @@ class GraphImporter:
         if target is torch.sym_ite:
             decides, *either = call.node.args
             return w("Where", self.values[decides], *map(self._operand, either))
-        if target in (operator.floordiv, math.floor, operator.truediv):
-            raise call.refuse("divides a size that data decides")
+        if isinstance(out, torch.SymInt) and target is operator.floordiv:
+            size, by = map(self._operand, call.node.args)
+            return self.sizes.divided(size, by, nonnegative=False)
+        if isinstance(out, torch.SymInt) and target in ROUNDED:
+            real = call.of(call.node.args[0], DOUBLE)
+            way = ROUNDED[target]
+            return w.cast(w(way, real) if way else real, INT64)
         raise call.refuse("computes a number that is not known")
 
     def _condition(self, call: Call) -> ir.Value:
