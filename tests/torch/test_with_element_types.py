@@ -227,7 +227,8 @@ def test_what_stands_in_a_trace_for_a_weight_has_no_numbers(module: Any) -> None
 def totals(x: torch.Tensor) -> list[torch.Tensor]:
     kinds = (None, torch.int32, torch.int16, torch.uint8)
     ways = (torch.sum, torch.prod, torch.cumsum, torch.cumprod)
-    return [way(x, 0, dtype=kind) for way in ways for kind in kinds]
+    truths = [way(x, 0, dtype=torch.bool) for way in ways[:2]]
+    return [*truths, *(way(x, 0, dtype=kind) for way in ways for kind in kinds)]
 
 
 @pytest.mark.parametrize("kind", [torch.int32, torch.bool])

@@ -22,14 +22,15 @@ def reduced(call: Call, op: str, value: ir.Value, axes: list[int]) -> ir.Value:
     return call.w(op, value, call.w.constant(axes), keepdims=keep)
 
 
-def summed_in(dtype: ir.DataType) -> ir.DataType:
+def summand(call: Call) -> ir.Value:
     """ONNX adds no integers of less than 32 bits; torch wraps theirs around."""
-    return T.INT32 if dtype in SHORT else dtype
+    x = call.value("self", call.dtype)
+    return call.w.cast(x, T.INT32) if call.dtype in {*SHORT, T.BOOL} else x
 
 
 def reduce(op: str) -> Callable[[Call], ir.Value]:
     def made(call: Call) -> ir.Value:
-        x = call.value("self", summed_in(call.dtype))
+        x = summand(call)
         return call.w.cast(reduced(call, op, x, call.axes("dim")), call.dtype)
 
     return made
@@ -156,7 +157,7 @@ def running(op: str) -> Callable[[Call], ir.Value]:
     """CumSum and CumProd, of types that torch computes them in."""
 
     def made(call: Call) -> ir.Value:
-        x = call.value("self", summed_in(call.dtype))
+        x = summand(call)
         if call.rank:
             x = call.w(op, x, call.w.constant(call.axis("dim")))
         return call.w.cast(x, call.dtype)
