@@ -201,3 +201,22 @@ def test_a_size_beyond_reason_is_refused() -> None:
     with pytest.raises(nanoloom.InputError, match="the data want 2305843009213693952"):
         program({"top": np.array(1 << 61)})
     assert program({"top": np.array(70)})["y"].tolist() == [*range(70)]
+
+
+def test_what_cannot_be_a_size_is_named() -> None:
+    """The node that stops it, not the room that calls would have."""
+    text = """stops (float[50] x) => (int64[n, 2] y)
+    <int64 zero = {0}, int64 one = {1}, int64[1] pair = {2}>
+    {
+      grown = Exp(x)
+      total = ReduceSum <keepdims = 0> (grown)
+      count = Cast <to = 7> (total)
+      r = Range(zero, count, one)
+      half = Div(count, pair)
+      shape = Concat <axis = 0> (half, pair)
+      y = Reshape(r, shape)
+    }"""
+    program = nanoloom.compile(onnx.parser.parse_model(f"{HEAD}\n{text}"))
+    said = r"Range_3: the data .* cannot be a size at run time: node Reshape_6 \(Resh"
+    with pytest.raises(nanoloom.InputError, match=said):
+        program({"x": np.zeros(50, np.float32)})

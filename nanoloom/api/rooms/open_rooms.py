@@ -109,8 +109,13 @@ class OpenRooms:
             self.remember()
             return made
 
+    def refused(self, shapes: Shapes) -> InputError | None:
+        """Why no program of these shapes takes the rooms that it wants; None where it
+        wants none."""
+        return self.refusal(self._programs(shapes)[-1]) if self.rooms else None
+
     def refusal(self, own: OpenProgram) -> InputError:
-        """Why a program cannot be written to a file."""
+        """Why a room cannot be a size."""
         nodes = ", ".join(x.removeprefix(EXACT) for x in self.rooms)
         reason = (
             "the data decide about a size that has no bound, and it cannot be a size"
