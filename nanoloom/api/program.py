@@ -18,7 +18,6 @@ from nanoloom.api.sessions.compiled_session import CompiledSession, Once, Pairs
 from nanoloom.cache import Cache
 from nanoloom.errors import Error, public
 from nanoloom.explain.explainable import Explainable
-from nanoloom.graph.data_dependent.rooms import Unbounded
 from nanoloom.interface.bounds import parted, require_within, static_shapes
 from nanoloom.interface.check_inputs import SeveralSizes, check_inputs, given_shapes
 from nanoloom.interface.dimension_values import bound_dims, check_known
@@ -177,10 +176,7 @@ class Program(CallableProgram, Explainable):
             if bound.library.lacks_branches:
                 bound.otherwise = lambda arrays: self._of_values(shapes, arrays)[0]
             return bound, ()
-        try:
-            return self._of_values(shapes, arrays)
-        except Unbounded as error:
-            raise self.roomed.refused(shapes) or error from error
+        return self.roomed.without(shapes, partial(self._of_values, shapes, arrays))
 
     def _of_values(
         self, shapes: Given, arrays: Mapping[str, Array]

@@ -10,7 +10,7 @@ import json
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from nanoloom.api.open_program import OpenProgram
 from nanoloom.api.rooms.roomed_source import RoomedSource, dimension, interfaces
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from nanoloom.runtime.variant import Variant
 
 Shapes = Mapping[str, tuple[int, ...]]
+Made = TypeVar("Made")
 MOST = 4  # rooms of one program
 
 
@@ -109,10 +110,17 @@ class OpenRooms:
             self.remember()
             return made
 
-    def refused(self, shapes: Shapes) -> InputError | None:
-        """Why no program of these shapes takes the rooms that it wants; None where it
-        wants none."""
-        return self.refusal(self._programs(shapes)[-1]) if self.rooms else None
+    def without(self, shapes: Shapes, make: Callable[[], Made]) -> Made:
+        """What is made without rooms.
+
+        Raises InputError where rooms are wanted that cannot be sizes.
+        """
+        try:
+            return make()
+        except Unbounded as error:
+            if not self.rooms:
+                raise
+            raise self.refusal(self._programs(shapes)[-1]) from error
 
     def refusal(self, own: OpenProgram) -> InputError:
         """Why a room cannot be a size."""
