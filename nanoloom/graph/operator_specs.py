@@ -153,7 +153,7 @@ SPECS: dict[str, OperatorSpec] = {
     "LogSoftmax": OperatorSpec(sizes=ANY, folds=FLOATS, folds_since=13),
     "Loop": OperatorSpec(error=PARTS),
     "LpNormalization": OperatorSpec(sizes=ANY, error=COMPOSITE),
-    "LpPool": OperatorSpec(WINDOW, folds=F32, error=COMPOSITE),
+    "LpPool": OperatorSpec(WINDOW, error=COMPOSITE),
     "MatMul": OperatorSpec(sizes=ANY, folds=NUMBERS, error=SUM),
     "MatMulInteger": OperatorSpec(sizes=ANY, folds=BYTES),
     "Max": OperatorSpec(ELEMENTWISE, folds=EVERY, error=PARTS),

@@ -33,6 +33,9 @@ CASES: dict[str, tuple[list[Any], dict[str, Any], int]] = {
     "ConvTranspose": ([f(1, 2, 5, 6), f(2, 3, 3, 3)], {}, 18),
     "GridSample": ([f(1, 2, 5, 6), f(1, 3, 4, 2)], {}, 4),
     "LSTM": ([f(5, 2, 3), f(1, 16, 3), f(1, 16, 4)], {"hidden_size": 4}, 35),
+    # ONNX's reference has the last window's numbers elsewhere.
+    "LpPool": ([f(1, 2, 7, 8)], {"kernel_shape": [1, 3], "strides": [1, 2], "p": 3,
+                                 "ceil_mode": 1}, 12),
     "MaxPool": ([f(1, 2, 6, 6)], {"kernel_shape": [2, 2]}, 1),
     "Resize": ([f(1, 9, 8), None, None, np.array([1, 7, 5])], {"mode": "cubic"}, 16),
     "SoftmaxCrossEntropyLoss": ([f(3, 5), np.array([0, 1, 4])], {}, 15),
