@@ -61,7 +61,7 @@ class ForkServer:
                     process_group=0,  # what a terminal sends is for the parent
                     cwd="/",  # it keeps no folder in use
                 )
-        except BaseException:
+        except BaseException:  # raised again, with nothing left open
             self._socket.close()
             os.close(self._said)
             raise

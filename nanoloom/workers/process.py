@@ -43,7 +43,7 @@ class Worker:
         self._answers = os.fdopen(answers, "rb", buffering=0)
         try:
             self.number = server.fork((jobs, theirs, self._said))
-        except BaseException:
+        except BaseException:  # raised again, with nothing left open
             self.forget()
             raise
         finally:

@@ -117,7 +117,7 @@ def test_early_workers_are_forks_of_one_process(pool: Pool) -> None:
     """Which has loaded what they need, and ends with the last of them."""
     pool.prepare(3)
     jobs = [pool.submit(Echo(seconds=0.2), 0.0, 3) for _ in range(6)]
-    numbers = {job.result(LONG).value[1] for job in jobs}  # type: ignore[index]
+    numbers = {job.result(LONG).value[1] for job in jobs}  # type: ignore[index] - Echo's
     assert pool._server is not None and len(numbers) == 3
     assert {parent_of(number) for number in numbers} == {pool._server.process.pid}
 

@@ -12,11 +12,11 @@ from nanoloom.linalg.builder.integer_arithmetic import (
     quotient,
     remainder,
 )
+from nanoloom.linalg.builder.narrow_rows import rows_of
 from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.placed_operands import combine, number_of
 from nanoloom.linalg.builder.scalar import Scalar, constant, is_float, select
 from nanoloom.linalg.builder.tensor import Tensor
-from nanoloom.linalg.reductions.narrow_rows import rows_of
 
 Formula = Callable[..., Scalar]
 Lower = Callable[[Builder, Node], Tensor]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Builder, Map
 from nanoloom.linalg.builder.indexing import INT64, dims, position
+from nanoloom.linalg.builder.narrow_rows import reduced
 from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.scalar import Scalar, constant, is_float, select
 from nanoloom.linalg.builder.tensor import Tensor
-from nanoloom.linalg.reductions.narrow_rows import reduced
 from nanoloom.linalg.reductions.reduce import highest, lowest
 
 

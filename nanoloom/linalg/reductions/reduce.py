@@ -15,6 +15,7 @@ import numpy as np
 
 from nanoloom.linalg.builder.builder import Builder, computed_as
 from nanoloom.linalg.builder.input_checks import require_axes
+from nanoloom.linalg.builder.narrow_rows import reduced
 from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.placed_operands import BroadcastOperand, combine
 from nanoloom.linalg.builder.scalar import (
@@ -26,7 +27,6 @@ from nanoloom.linalg.builder.scalar import (
     select,
 )
 from nanoloom.linalg.builder.tensor import Tensor
-from nanoloom.linalg.reductions.narrow_rows import reduced
 
 FLOAT64 = np.dtype(np.float64)
 

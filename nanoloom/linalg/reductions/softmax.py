@@ -14,12 +14,12 @@ import numpy as np
 
 from nanoloom.linalg.builder.builder import Builder, computed_as
 from nanoloom.linalg.builder.indexing import INT64, position
+from nanoloom.linalg.builder.narrow_rows import Rows, rows_of, same
 from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.placed_operands import BroadcastOperand, combine
 from nanoloom.linalg.builder.scalar import Number, Scalar, constant, select
 from nanoloom.linalg.builder.tensor import Tensor
 from nanoloom.linalg.reductions.arguments import positions
-from nanoloom.linalg.reductions.narrow_rows import Rows, rows_of, same
 
 
 def axes_of(node: Node, x: Tensor) -> list[int]:

@@ -216,7 +216,7 @@ def traced(
             warnings.filterwarnings("error", ".*a bug of nanoloom")
             try:
                 found = called(fast, given)
-            except Exception as error:
+            except Exception as error:  # raised again, unless torch does, too
                 if plain_fails(case, module, given, dynamic):
                     return Outcome("empty", Finding("refused", one_line(error)))
                 raise inner(error) from error

@@ -7,8 +7,8 @@ import pytest
 
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.checks import Checks
+from nanoloom.linalg.builder.narrow_rows import rows_of
 from nanoloom.linalg.builder.tensor import Tensor
-from nanoloom.linalg.reductions.narrow_rows import rows_of
 from tests.linalg.bounds import sample, wide, within
 from tests.linalg.single import run_node
 

@@ -1,4 +1,4 @@
-"""Reductions along an axis whose rows behind it fill no vector.
+"""Rows that fill no vector by themselves: what is reduced to them, or read along them.
 
     [500, 6]  ->  [50, 60]  ->  [60] = [10, 6]  ->  [6]
 
