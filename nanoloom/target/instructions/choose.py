@@ -138,6 +138,11 @@ def extremes_of(target: Target) -> tuple[Extreme, ...]:
     return tuple(x for x in known if x.instruction.is_of(target))
 
 
+def scales_of(target: Target) -> tuple[Instruction, ...]:
+    """What multiplies by powers of two."""
+    return tuple(x for x in x86.SCALES if x.is_of(target))
+
+
 def differing_bits(target: Target, left: str, right: str) -> DotUse | None:
     """What adds the number of bits that differ."""
     return dot_use_of(target, DIFFERING_BITS, left, right)

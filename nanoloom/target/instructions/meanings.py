@@ -182,3 +182,17 @@ def ranged(one: Array, other: Array, choice: int) -> Array:
     made = np.where(one == other, equal.view(one.dtype), made)
     made = np.where(one != one, other, made)
     return np.where(other != other, one, made)
+
+
+# ---- powers of two
+
+
+def scaled(one: Array, power: Array, *rest: Array | int) -> Array:
+    """one * 2^power, rounded once, for whole powers from -256 to 255."""
+    del rest  # what lanes keep that a mask leaves out, the mask, the rounding
+    made, left = one.astype(np.float64), power
+    for step in (-256, 128, 64, 32, 16, 8, 4, 2, 1):
+        taken = left < 0.0 if step < 0 else left > step - 0.5
+        made = np.where(taken, made * 2.0**step, made)
+        left = np.where(taken, left + float(-step), left)
+    return made.astype(one.dtype)

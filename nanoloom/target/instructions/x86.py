@@ -193,6 +193,22 @@ EXTREMES = (
     ),
 )  # fmt: skip
 
+# A number times a power of two, of all lanes; its exponent is rounded down.
+SCALES = tuple(
+    instruction(
+        "vscalefps",
+        "avx512f" if bits == max(WIDTHS) else "avx512vl",
+        f"{X86}avx512.mask.scalef.ps.{bits}",
+        f"f32*{lanes} <- f32*{lanes} f32*{lanes} f32*{lanes} i{max(lanes, 8)}"
+        + (" i32" if bits == max(WIDTHS) else ""),
+        meanings.scaled,
+        bits,
+        words=(ALL, AS_SET) if bits == max(WIDTHS) else (ALL,),
+    )
+    for bits in WIDTHS
+    for lanes in (bits // BITS["f32"],)
+)
+
 INSTRUCTIONS = (
     *DOTS,
     *PAIR_PRODUCTS,
@@ -203,4 +219,5 @@ INSTRUCTIONS = (
     *TERNARY,
     *POPCOUNTS,
     *dict.fromkeys(x.instruction for x in EXTREMES),
+    *SCALES,
 )

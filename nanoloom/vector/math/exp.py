@@ -10,6 +10,7 @@ one at a time from the lowest, the rest fitted again after each.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from nanoloom.ir.mlir import ir
@@ -31,16 +32,7 @@ LN2_HIGH, LN2_LOW = float.fromhex("0x1.62e43p-1"), float.fromhex("-0x1.05c61p-29
 
 NO_SCALE = -88.0  # 2^k of it has the exponent of zero: k is -127
 
-# (exp(r) - 1 - r) / r^2.  On |r| <= ln 2, error 2^-26.0 of exp(r):
-EXPM1_WIDE = (
-    0.5000003576278687,
-    0.166666179895401,
-    0.041661228984594345,
-    0.008335929363965988,
-    0.001410474767908454,
-    0.0001963073736988008,
-)
-# on |r| <= ln 2 / 2, error 2^-26.1 of exp(r) - 1:
+# (exp(r) - 1 - r) / r^2 on |r| <= ln 2 / 2, error 2^-26.1 of exp(r) - 1:
 EXPM1_NARROW = (
     0.4999999701976776,
     0.1666654646396637,
@@ -59,6 +51,9 @@ EXP2_NARROW = (
 )
 
 
+Scaled = Callable[[Lanes, Lanes], Lanes]
+
+
 @dataclass(frozen=True)
 class Power:
     """exp of something = (1 + tail) * scale, `scale` a power of two."""
@@ -67,32 +62,19 @@ class Power:
     scale: Lanes
 
 
-def _tail(r: Lanes, coefficients: tuple[float, ...]) -> Lanes:
+def _tail(r: Lanes) -> Lanes:
     """exp(r) - 1, exactly r where r^2 vanishes."""
-    return fma(r * r, horner(r, coefficients), r)
+    return fma(r * r, horner(r, EXPM1_NARROW), r)
 
 
 def _scale(rounded: Lanes) -> Lanes:
     return (rounded.bits() << 23).as_float()
 
 
-def squared_power(x: Lanes) -> Power:
-    """exp(x) = (1 + tail) * scale * scale, for -176 <= x <= 90.
-
-    Multiplying by the scale twice overflows to inf and rounds into the denormals by
-    itself, and a scale of half the exponent never leaves the range of f32.  At -176
-    its exponent is that of zero, so that 0 is exact there.
-    """
-    rounded = fma(x, LOG2_E / 2, ROUNDER)
-    k = rounded - ROUNDER
-    r = fma(k, -2 * LN2_LOW, fma(k, -2 * LN2_HIGH, x))
-    return Power(_tail(r, EXPM1_WIDE), _scale(rounded))
-
-
 def power(
     x: Lanes, factor: float = 1.0, *, halvings: int = 0, low: Lanes | None = None
 ) -> Power:
-    """exp(factor x) = (1 + tail) * scale, for |factor x| <= 87; factor +-2^i.
+    """exp(factor x) = (1 + tail) * scale, for |factor x| <= 87; factor 1 or -2.
 
     halvings: scale * 2^-halvings is given, which reaches as much further up, or down
     where it is negative.  low: added to x, less than x's last place.
@@ -104,16 +86,26 @@ def power(
     if low is not None:
         r = r + low
     if factor != 1.0:
-        r = r * factor
-    return Power(_tail(r, EXPM1_NARROW), _scale(rounded))
+        r = -(r + r)  # beside multiply-adds, which take the sign along
+    return Power(_tail(r), _scale(rounded))
 
 
-def exp_of(x: Lanes) -> Lanes:
-    """exp(x): 16 instructions; overflow is inf, underflow gradual, NaN passes."""
+def exp_of(x: Lanes, scaled: Scaled | None = None) -> Lanes:
+    """exp(x): 19 instructions, 15 with one for `scaled`; overflow is inf, underflow
+    gradual, NaN passes.
+
+    scaled: a number times 2^k, rounded once; multiplying twice gives the same.
+    """
     # The result is 0 below -104.  A product that underflows to it takes some x86 CPUs
     # a hundred cycles; down at -176 it is 0 times 0.
-    part = squared_power(at_least(at_most(x, 89.0), -176.0))
-    return fma(part.tail, part.scale, part.scale) * part.scale
+    x = at_least(at_most(x, 89.0), -176.0)
+    rounder = ROUNDER if scaled else EXP2_ROUNDER
+    rounded = fma(x, LOG2_E, rounder)
+    k = rounded - rounder
+    tail = _tail(fma(k, -LN2_LOW, fma(k, -LN2_HIGH, x)))
+    if scaled:
+        return scaled(tail + 1.0, k)
+    return exp2_product(tail, rounded)
 
 
 def exp(x: ir.Value) -> ir.Value:
@@ -131,16 +123,20 @@ def exp_nonpositive(x: ir.Value) -> ir.Value:
     return fma(part.tail, part.scale, part.scale).value
 
 
-def exp2_parts(rounded: Lanes, rest: Lanes) -> Lanes:
-    """2^(k + rest), k = rounded - EXP2_ROUNDER an integer, |rest| <= 1/2, any result.
+def exp2_product(tail: Lanes, rounded: Lanes) -> Lanes:
+    """(1 + tail) * 2^k, k = rounded - EXP2_ROUNDER an integer; any result.
 
     2^k is 2^floor(k/2) * 2^ceil(k/2), two numbers that never leave the range of f32.
     """
-    tail = rest * horner(rest, EXP2_NARROW)
     bits = rounded.bits()
     half = bits.shift_right_logical(1)
     first, second = (half << 23).as_float(), ((bits - half) << 23).as_float()
     return fma(tail, first, first) * second
+
+
+def exp2_parts(rounded: Lanes, rest: Lanes) -> Lanes:
+    """2^(k + rest), k = rounded - EXP2_ROUNDER an integer, |rest| <= 1/2."""
+    return exp2_product(rest * horner(rest, EXP2_NARROW), rounded)
 
 
 def exp2_of(x: Lanes) -> Lanes:

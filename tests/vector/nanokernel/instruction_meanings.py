@@ -97,7 +97,9 @@ class Traced:
     def astype(self, dtype: Any) -> Traced:
         kind = ir.VectorType.get([self.size], element(np.dtype(dtype)))
         if self.is_float:
-            return Traced(arith.extf(kind, self.value), dtype)
+            narrows = np.dtype(dtype).itemsize < self.dtype.itemsize
+            cast = arith.truncf if narrows else arith.extf
+            return Traced(cast(kind, self.value), dtype)
         extended = arith.extsi if self.dtype.kind == "i" else arith.extui
         return Traced(extended(kind, self.value), dtype)
 
