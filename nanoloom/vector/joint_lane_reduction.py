@@ -25,19 +25,27 @@ EIGHT = 8
 
 
 def joint_reduction(loops: Loops) -> int:
-    """How many points of a tile give one behind the other in memory, as the schedule
+    """How many points side by side of a tile are reduced together, as the schedule
     says; 1 for points that stand alone, those of a block that they do not fill."""
     count = loops.joint
     if count == 1:
         return 1
     axes = sorted(loops.jam, key=loops.order.index)
     packed = loops.combiners[0].operation == PACKED
-    beside = bool(axes) and loops.outputs[0].access(axes[-1]) is Access.CONTIGUOUS
     wide = not loops.lanes.scalable and loops.lanes.count >= count
     fits = count == EIGHT == loops.lanes.count if packed else wide
-    if len(loops.outputs) != 1 or not beside or not fits:
+    if len(loops.outputs) != 1 or not axes or not fits:
         raise Error(f"no {count} results that lie side by side are sums along vectors")
     return count if loops.jam[axes[-1]] % count == 0 else 1
+
+
+def lie_side_by_side(loops: Loops) -> bool:
+    """Whether results of points side by side are one vector of memory.
+
+    They are not where a sum's buffer is part of a larger one (a column of a Concat).
+    """
+    innermost = max(loops.jam, key=loops.order.index)
+    return loops.outputs[0].access(innermost) is Access.CONTIGUOUS
 
 
 def reduced_jointly(c: Combiner, sums: Sequence[ir.Value]) -> ir.Value:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nanoloom.ir.access import add, as_index, index
+from nanoloom.ir.access import Operand, add, as_index, index
 from nanoloom.ir.mlir import arith, ir, memref, vector
 from nanoloom.nest.extent import ONE
 from nanoloom.nest.granularity import JAMMED
@@ -19,7 +19,11 @@ from nanoloom.target.tail_forms import MASKING, SCALAR_REMAINDER, VECTOR_LENGTH
 from nanoloom.vector.combiner import PACKED, Combiner
 from nanoloom.vector.emit_loops import emit_loop
 from nanoloom.vector.extents import is_same, rounded_down
-from nanoloom.vector.joint_lane_reduction import joint_reduction, reduced_jointly
+from nanoloom.vector.joint_lane_reduction import (
+    joint_reduction,
+    lie_side_by_side,
+    reduced_jointly,
+)
 from nanoloom.vector.masked_iterations import Masks, by_lengths, rest_lanes, under_masks
 from nanoloom.vector.software_pipelining import Round, iterations, of_points
 from nanoloom.vector.tile_loops import side_by_side
@@ -57,11 +61,16 @@ def reduce_along(loops: Loops, ivs: Sequence[ir.Value]) -> None:
         store_together(loops, points, sums, together)
         return
     for lanes, c, (x, point) in zip(sums, combiners, places, strict=True):
-        at = x.indices(point.ivs)
-        lone = alone(loops, c, lanes)
         start = loops.starts[loops.outputs.index(x)]
-        before = memref.load(x.buffer, at) if start is None else start
-        memref.store(c.apply(before, lone), x.buffer, at)
+        store_result(c, x, start, point, alone(loops, c, lanes))
+
+
+def store_result(
+    c: Combiner, x: Operand, start: ir.Value | None, point: Point, sum_: ir.Value
+) -> None:
+    at = x.indices(point.ivs)
+    before = memref.load(x.buffer, at) if start is None else start
+    memref.store(c.apply(before, sum_), x.buffer, at)
 
 
 def alone(loops: Loops, c: Combiner, lanes: ir.Value) -> ir.Value:
@@ -80,13 +89,17 @@ def alone(loops: Loops, c: Combiner, lanes: ir.Value) -> ir.Value:
 def store_together(
     loops: Loops, points: list[Point], sums: list[ir.Value], count: int
 ) -> None:
-    """So many results at once, one behind the other."""
+    """So many results at once; each by itself where they do not lie side by side."""
     (c,), (x,), (start,) = loops.combiners, loops.outputs, loops.starts
+    beside = lie_side_by_side(loops)
     for first in range(0, len(points), count):
-        at, made = (
-            x.indices(points[first].ivs),
-            reduced_jointly(c, sums[first : first + count]),
-        )
+        made = reduced_jointly(c, sums[first : first + count])
+        if not beside:
+            for lane, point in enumerate(points[first : first + count]):
+                lone = vector.extract(made, [], [lane])
+                store_result(c, x, start, point, lone)
+            continue
+        at = x.indices(points[first].ivs)
         if start is None:
             before = vector.load(ir.VectorType(made.type), x.buffer, at)
         else:

@@ -61,3 +61,21 @@ def test_results_that_lie_apart(target: Target, shape: tuple[int, int, int]) -> 
         check(got[:, :, number], exact, depth, size)
         with pytest.raises(AssertionError):
             check(got[:, :, 1 - number], exact, depth, size)
+
+
+def squares(b: Any, x: Any) -> tuple[Any, Any]:
+    """Of each row, twice: as the last column beside the row, and alone."""
+    squares = b.elementwise(lambda a: a * a, x)
+    sums = b.reduce(lambda a, s: a + s, squares, [1], 0)
+    return b.concat([x, sums], 1), sums
+
+
+@pytest.mark.parametrize("shape", [(37, 3), (6, 16)], ids=str)
+def test_sums_that_are_a_column_and_a_result(shape: tuple[int, int]) -> None:
+    """The column is the sums' own memory: each is stored by itself."""
+    x = sample(7, shape, "float32")
+    for target in targets():
+        column, sums = run(squares, x, target=target, order=backwards)
+        exact = (wide(x) ** 2).sum(1, keepdims=True)
+        check(sums, exact, shape[1], exact)
+        np.testing.assert_array_equal(column, np.column_stack([x, sums]))
