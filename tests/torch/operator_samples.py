@@ -15,6 +15,9 @@ from torch._subclasses.fake_tensor import (  # pyright: ignore[reportMissingImpo
 from torch.fx.experimental.proxy_tensor import (  # pyright: ignore[reportMissingImports]
     make_fx,
 )
+from torch.fx.experimental.symbolic_shapes import (  # pyright: ignore[reportMissingImports]
+    ShapeEnv,
+)
 from torch.testing._internal.common_methods_invocations import (  # pyright: ignore[reportMissingImports]
     op_db,
 )
@@ -46,6 +49,8 @@ unsqueeze var where zeros_like
 """
 # What has no numbers of its own, or draws them.
 UNDEFINED = ("empty", "new_empty", "rand", "normal", "bernoulli", "multinomial")
+# Vectors that may be turned: what is made of them for gradients is of one sign.
+TURNED = ("svd", "linalg.svd", "linalg.eigh", "svd_lowrank", "pca_lowrank")
 NAMES = frozenset(USED.split())
 EVERY = frozenset(info.name for info in op_db if not info.name.startswith(UNDEFINED))
 
@@ -92,9 +97,14 @@ def sample(info: Any, each: Any) -> Sample | None:
         for place, value in zip(places, given, strict=True):
             filled[place] = value
         first, args, kwargs = pytree.tree_unflatten(filled, spec)
-        return pytree.tree_leaves(info(first, *args, **kwargs))
+        found = info(first, *args, **kwargs)
+        if info.name in TURNED:
+            found = each.output_process_fn_grad(found)
+        return pytree.tree_leaves(found)
 
-    mode = FakeTensorMode()
+    # Loops want symbols to be possible; no sample has any.
+    symbols = ShapeEnv(allow_scalar_outputs=False, allow_dynamic_output_shape_ops=False)
+    mode = FakeTensorMode(shape_env=symbols, static_shapes=True)
     try:
         with torch.no_grad():
             wanted = run(*[t.clone() for t in tensors])

@@ -85,12 +85,11 @@ def test_a_matrix_without_factors_gives_no_numbers(tmp_path: Path) -> None:
     assert torch.isfinite(lower[1]).all() and torch.isfinite(inverse[1]).all()
 
 
-@pytest.mark.parametrize("name", ["svd", "eigh"])
-def test_what_is_refused_says_who_does_it(name: str, tmp_path: Path) -> None:
+def test_what_is_refused_says_who_does_it(tmp_path: Path) -> None:
     class Only(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> Any:
-            return getattr(torch.linalg, name)(x)
+            return torch.linalg.eigvals(x)
 
-    told = rf"linalg_{name}.* is not known; torch\.compile.* leaves it to torch"
+    told = r"linalg_eigvals.* is not known; torch\.compile.* leaves it to torch"
     with pytest.raises(nanoloom.Error, match=told):
         nanoloom.compile(Only(), (torch.eye(3),), cache=tmp_path, threads=1)

@@ -16,6 +16,7 @@ from nanoloom.frontend.torch.sizes import Sizes
 from nanoloom.frontend.torch.writer import Writer
 
 NUMBERS = (bool, int, float, torch.SymInt, torch.SymFloat, torch.SymBool)
+LEFT = 'torch.compile(module, backend="nanoloom") leaves it to torch, without fullgraph'
 
 
 class Call:

@@ -20,7 +20,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
 from nanoloom.frontend.torch import fourier
-from nanoloom.frontend.torch.call import Call, fake_of
+from nanoloom.frontend.torch.call import LEFT, Call, fake_of
 from nanoloom.frontend.torch.decomposed import decomposed, inlined
 from nanoloom.frontend.torch.pair import Pair
 
@@ -77,7 +77,7 @@ def value(call: Call, importer: GraphImporter) -> Any:
     if made is None and whole:
         made = decomposed(call, importer)
     if made is None:
-        raise call.refuse(f"{target} is not known")
+        raise call.refuse(f"{target} is not known", LEFT)
     return made
 
 

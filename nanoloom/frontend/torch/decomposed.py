@@ -36,8 +36,10 @@ from nanoloom.frontend.torch import (
     prefixes,
     ranked,
     recurrent_cells,
+    reflections,
     scattered,
     segments,
+    singular_values,
     spectrograms,
     strided,
 )
@@ -53,6 +55,7 @@ RULES = (
     | matrix_factors.RULES | linear_systems.RULES | scattered.RULES
     | strided.RULES | divisors.RULES | float_bits.RULES | recurrent_cells.RULES
     | spectrograms.RULES | histograms.RULES | segments.RULES
+    | reflections.RULES | singular_values.RULES
 )  # fmt: skip
 
 

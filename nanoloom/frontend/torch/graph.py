@@ -15,7 +15,7 @@ from torch._ops import HigherOrderOperator
 
 from nanoloom.errors import Error, Unsupported
 from nanoloom.frontend.torch import complex_numbers, control_flow
-from nanoloom.frontend.torch.call import Call, fake_of
+from nanoloom.frontend.torch.call import LEFT, Call, fake_of
 from nanoloom.frontend.torch.decomposed import decomposed
 from nanoloom.frontend.torch.element_types import element_type, numpy_view
 from nanoloom.frontend.torch.movement import getitem
@@ -42,7 +42,6 @@ COMPARISONS = {
     operator.gt: "Greater", operator.ge: "GreaterOrEqual", operator.lt: "Less",
     operator.le: "LessOrEqual", operator.eq: "Equal", operator.ne: "Equal",
 }  # fmt: skip
-LEFT = 'torch.compile(module, backend="nanoloom") leaves it to torch, without fullgraph'
 SELF = re.compile(r"^L\['\w+'\]\.?")  # in front of a path, in graphs of Dynamo
 # That a condition holds is what Dynamo's guards and export's constraints are for.
 ASSERTIONS = (

@@ -159,33 +159,7 @@ def lu(a: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor, Tensor]:
     return lu_unpack(data, exchanged, unpack_pivots=pivot)
 
 
-def qr(a: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
-    """a = Q @ R by Householder's reflections; without Q where the mode is r."""
-
-    def step(k: Tensor, r: Tensor, q: Tensor) -> tuple[Tensor, ...]:
-        rows, _ = places(r)
-        here = torch.where(rows >= k, column(r, k), 0)
-        top = row(here, k)
-        size = (here * here).sum(1, keepdim=True).sqrt()
-        turned = torch.where(rows == k, here + torch.where(top < 0, -size, size), here)
-        square = (turned * turned).sum(1, keepdim=True)
-        rest = torch.where(rows > k, here, 0)  # nothing is turned where it is 0
-        turns = (rest != 0).any(1, keepdim=True)
-        share = torch.where(turns, 2 / square, 0) * turned
-        return r - share * (turned.mT @ r), q - (q @ turned) * share.mT
-
-    rows, count, wide = a.shape[-2], min(a.shape[-2:]), flat(a)
-    eye = torch.eye(rows, dtype=a.dtype).expand(wide.shape[0], rows, rows)
-    r, q = by_columns(step, count, (wide, eye))
-    kept = rows if mode == "complete" else count
-    q = a.new_empty([0]) if mode == "r" else q[:, :, :kept].reshape(
-        *a.shape[:-1], kept
-    )  # fmt: skip
-    return q, r.triu()[:, :kept].reshape(*a.shape[:-2], kept, a.shape[-1])
-
-
 RULES: dict[Any, Any] = {
-    aten.linalg_qr.default: qr,
     aten.linalg_cholesky_ex.default: cholesky,
     aten.linalg_lu_factor_ex.default: lu_factor,
     aten.linalg_lu.default: lu,
