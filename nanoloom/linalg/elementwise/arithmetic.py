@@ -84,12 +84,18 @@ def negative(x: Scalar) -> Scalar:
     return -x
 
 
+def division(b: Builder, node: Node) -> Tensor:
+    known = number_of(node.input(1)) is not None
+    return simple(lambda x, y: quotient(x, y, known=known))(b, node)
+
+
 def mod(b: Builder, node: Node) -> Tensor:
     """fmod=1: the dividend's sign (C); fmod=0: the divisor's (Python)."""
-    truncated = bool(node.int("fmod"))
+    truncated, known = bool(node.int("fmod")), number_of(node.input(1)) is not None
 
     def body(x: Scalar, y: Scalar) -> Scalar:
-        rest = x.remainder(y) if is_float(x.dtype) else remainder(x, y)
+        floats = is_float(x.dtype)
+        rest = x.remainder(y) if floats else remainder(x, y, known=known)
         if truncated:
             return rest
         other_side = rest.differs(0) & (rest < 0).differs(y < 0)
@@ -183,7 +189,7 @@ OPERATORS: dict[str, Lower] = {
     "Abs": simple(lambda x: x.absolute()),
     "Add": simple(lambda x, y: x + y),
     "Clip": clip,
-    "Div": simple(quotient),
+    "Div": division,
     "Max": variadic(lambda x, y: x.maximum(y)),
     "Mean": simple(mean),
     "Min": variadic(lambda x, y: x.minimum(y)),

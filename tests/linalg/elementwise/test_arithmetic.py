@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import onnx
+import onnx_ir
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nanoloom.emit import emit_stage
 from nanoloom.errors import Unsupported
+from nanoloom.options import CompileOptions
+from nanoloom.target import by_name
 from tests.drawn_cases import few_examples
 from tests.linalg.bounds import (
     FLOATS,
@@ -103,6 +108,34 @@ def test_integer_division_by_anything(name: str) -> None:
     np.testing.assert_array_equal(run_node("Mod", [x, y], fmod=1)[0], c)
 
 
+@pytest.mark.parametrize("name", ["int16", "uint16", "int32", "uint32"])
+def test_quotients_next_to_whole_ones(name: str) -> None:
+    """Products of all sizes, one less and one more: where a float would be rounded."""
+    rng, limits = np.random.default_rng(3), np.iinfo(name)
+    y = np.exp2(rng.uniform(0, limits.bits - 1.01, 500)).astype(np.int64)
+    n = (np.exp2(rng.uniform(0, 1, 500) * np.log2(limits.max / y))).astype(np.int64)
+    x = (y * n)[:, None] + np.array([-1, 0, 1])
+    x = np.clip(x, limits.min, limits.max)
+    (got,) = run_node("Div", [x.astype(name), y[:, None].astype(name)])
+    np.testing.assert_array_equal(got, x // y[:, None])
+    (got,) = run_node("Mod", [x.astype(name), y[:, None].astype(name)])
+    np.testing.assert_array_equal(got, x % y[:, None])
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_vectors_divide_floats_unless_by_a_constant(fixed: bool) -> None:
+    """Vectors have no division of integers; of a constant LLVM multiplies."""
+    y = "(int32[7, 3] x, int32 y)" if not fixed else "(int32[7, 3] x)"
+    head = '<ir_version: 10, opset_import: ["": 21]>'
+    known = "y = Constant<value = int32 {7}>() " if fixed else ""
+    text = f"{head} g {y} => (int32[7, 3] z) {{ {known}z = Div(x, y) }}"
+    graph, found = onnx_ir.from_proto(onnx.parser.parse_model(text)), list[str]()
+    options = CompileOptions(by_name("x86-64-v3"))
+    emit_stage(graph, "linalg", options, lambda *given: found.append(given[-1]))
+    assert ("arith.divf" in "".join(found)) is not fixed
+    assert ("arith.divsi" in "".join(found)) is fixed
+
+
 @pytest.mark.parametrize("name", ["float32", "float64"])
 def test_float_mod(name: str) -> None:
     values = [5.5, -5.5, 0.0, -0.0, np.inf, -np.inf, np.nan, 2.25]
@@ -122,7 +155,7 @@ def test_float_mod(name: str) -> None:
 @given(st.sampled_from(["int32", "int64"]), st.sampled_from(["int32", "int64"]))
 def test_integer_power_wraps(base: str, exponent: str) -> None:
     x = np.array([0, 1, -1, 2, -3, 7, 123456789], base).reshape(-1, 1)
-    y = np.array([0, 1, 2, 3, 5, 31, 40], exponent)
+    y = np.array([0, 1, 2, 3, 5, 31, 40, np.iinfo(exponent).max], exponent)
     bits = np.iinfo(base).bits
     exact = np.array(
         [[pow(a, e, 1 << bits) for e in y.tolist()] for a in x[:, 0].tolist()],
