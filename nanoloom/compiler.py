@@ -28,6 +28,7 @@ from nanoloom.kernels.repeats.outline import outline_repeats
 from nanoloom.kernels.retype.precision import to_bf16
 from nanoloom.kernels.retype.transpose_weights import transpose_weights
 from nanoloom.kernels.retype.widening import widen
+from nanoloom.kernels.row_blocks import in_row_blocks
 from nanoloom.kernels.share_across_k import share_across_k
 from nanoloom.kernels.share_equal_kernels import share_equal_kernels
 from nanoloom.kernels.stage import partition
@@ -150,6 +151,8 @@ def partition_model(
                 fuses_transposes=strategy is None or strategy.fuses_transposes,
                 in_place=options.in_place,
             )  # fmt: skip
+            if alike is None and strategy is None and not options.in_place:
+                program = in_row_blocks(program, target.caches)
     if options.schedules:
         require_schedules(options)
         names = *program.kernels, *with_shared_k(program, options).kernels

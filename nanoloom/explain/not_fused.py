@@ -11,7 +11,8 @@ def not_fused(program: Program) -> dict[str, list[NotFused]]:
     """By the kernels that write them; why is what the rules of fusion said."""
     found: dict[str, list[NotFused]] = {}
     for edge in edges_of(program):
-        readers = tuple(call.layer or call.kernel for call in edge.readers)
+        names = (call.layer or call.kernel for call in edge.readers)
+        readers = tuple(dict.fromkeys(names))  # some read it row by row
         said = NotFused(readers, edge.bytes, edge.why)
         rows = found.setdefault(edge.writer.kernel, [])
         if said not in rows:
