@@ -3,7 +3,11 @@
     [500, 6]  ->  [50, 60]  ->  [60] = [10, 6]  ->  [6]
 
 Some rows are one that vectors fill; what is found for each of its numbers is reduced
-once more.  For known sizes: how many rows are one is what they divide by.
+once more.  The last ones, fewer than are one, are a piece of their own:
+
+    [997, 6]  ->  [124, 48] and [5, 6]
+
+For known sizes: they say how many rows are one.
 """
 
 from __future__ import annotations
@@ -30,7 +34,8 @@ def same(s: Scalar) -> Scalar:
 
 @dataclass(frozen=True)
 class Rows:
-    """A tensor in a shape to compute in: [outer, extent / parts, parts * inner].
+    """A tensor in shapes to compute in: [outer, extent / parts, parts * inner], and
+    [outer, extent % parts, inner] of what is left.
 
     shape: its own.  axes: those that are reduced, which lie side by side.
     """
@@ -44,40 +49,74 @@ class Rows:
         return prod(self.shape[: self.axes[0]])
 
     @property
+    def extent(self) -> int:
+        return prod(self.shape[d] for d in self.axes)
+
+    @property
     def inner(self) -> int:
         return prod(self.shape[self.axes[-1] + 1 :])
 
     @property
+    def left(self) -> int:
+        return self.extent % self.parts
+
+    @property
     def made(self) -> tuple[int, ...]:
-        rows = prod(self.shape[d] for d in self.axes) // self.parts
-        return self.outer, rows, self.parts * self.inner
+        return self.outer, self.extent // self.parts, self.parts * self.inner
+
+    def split(self, b: Builder, x: Tensor) -> list[Tensor]:
+        """Its pieces."""
+        if not self.left:
+            return [b.reshape(x, self.made)]
+        wide = self.extent * self.inner
+        flat = b.reshape(x, (self.outer, wide))  # of long rows, as far as they go
+        least = self.left * self.inner
+        main = b.slice(flat, [0, 0], (self.outer, wide - least))
+        rest = b.slice(flat, [0, wide - least], (self.outer, least))
+        return [
+            b.reshape(main, self.made),
+            b.reshape(rest, (self.outer, self.left, self.inner)),
+        ]
+
+    def join(self, b: Builder, pieces: Sequence[Tensor]) -> Tensor:
+        """In the tensor's own shape."""
+        long = [b.reshape(x, (self.outer, x.size // self.outer)) for x in pieces]
+        return b.reshape(b.concat(long, 1), self.shape)
 
     def reduce(
         self,
         b: Builder,
         body: Body,
-        x: Tensor,
+        pieces: Sequence[Tensor],
         start: Number,
         prepare: Callable[[Scalar], Scalar] = same,
         dtype: np.dtype | None = None,
     ) -> Tensor:
-        """Of a tensor in the shape to compute in: [outer, inner].
+        """All pieces: [outer, inner].
 
         The body is associative: numbers that are far from each other come together.
         """
-        wide = computed_as(dtype or x.dtype)
-        found = b.reduce(
-            body, x, [1], start, keepdims=False, dtype=wide, prepare=prepare
+        last = dtype or pieces[0].dtype
+        main, *rest = (
+            b.reduce(body, x, [1], start, keepdims=False, dtype=wide, prepare=prepare)
+            for wide in [computed_as(last)]
+            for x in pieces
         )
-        found = b.reshape(found, (self.outer, self.parts, self.inner))
+        found = b.reshape(main, (self.outer, self.parts, self.inner))
         found = b.reduce(body, found, [1], start, keepdims=False)
-        return b.cast(found, dtype or x.dtype)
+        for other in rest:
+            found = b.elementwise(body, found, other)
+        return b.cast(found, last)
 
-    def spread(self, b: Builder, found: Tensor) -> BroadcastOperand:
-        """[outer, inner] where each of the rows that are one reads it."""
+    def spread(self, b: Builder, found: Tensor) -> list[BroadcastOperand]:
+        """[outer, inner] where the rows that are one read it, for each piece."""
         wide = (self.outer, self.parts, self.inner)
         rows = b.broadcast_to(b.reshape(found, (self.outer, 1, self.inner)), wide)
-        return BroadcastOperand(b.reshape(rows, (self.outer, self.made[2])), (0, 2))
+        main = BroadcastOperand(b.reshape(rows, (self.outer, self.made[2])), (0, 2))
+        if not self.left:
+            return [main]
+        rest = b.reshape(found, (self.outer, self.inner))
+        return [main, BroadcastOperand(rest, (0, 2))]
 
 
 def rows_of(b: Builder, x: Tensor, axes: Sequence[int]) -> Rows | None:
@@ -93,11 +132,12 @@ def rows_of(b: Builder, x: Tensor, axes: Sequence[int]) -> Rows | None:
         return None
     count = prod(x.shape[first : last + 1])
     most = min(JAMMED * lanes // inner, count // JAMMED)
-    parts = [n for n in range(1, most + 1) if count % n == 0]
-    best = max(parts, default=1, key=lambda n: (filled(n * inner, lanes), n))
-    if filled(best * inner, lanes) <= filled(inner, lanes):
-        return None
-    return Rows(x.shape, tuple(range(first, last + 1)), best)
+    counts = range(2, most + 1)
+    for parts in ([n for n in counts if count % n == 0], counts):
+        best = max(parts, default=1, key=lambda n: (filled(n * inner, lanes), n))
+        if filled(best * inner, lanes) > filled(inner, lanes):
+            return Rows(x.shape, tuple(range(first, last + 1)), best)
+    return None
 
 
 def filled(count: int, lanes: int) -> float:
@@ -121,7 +161,6 @@ def reduced(
         return b.reduce(
             body, x, axes, start, keepdims=False, dtype=dtype, prepare=prepare
         )
-    flat = b.reshape(x, rows.made)
-    found = rows.reduce(b, body, flat, start, prepare, dtype)
+    found = rows.reduce(b, body, rows.split(b, x), start, prepare, dtype)
     left = [n for d, n in enumerate(x.shape) if d not in axes]
     return b.reshape(found, left)

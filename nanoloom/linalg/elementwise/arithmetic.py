@@ -127,8 +127,9 @@ def power(b: Builder, node: Node) -> Tensor:
     rows = rows_of(b, x, range(x.rank - 1)) if row and y.rank <= x.rank else None
     if rows is None:
         return b.elementwise(body, x, y)
-    flat, exponents = b.reshape(x, rows.made), rows.spread(b, y)
-    return b.reshape(combine(b, body, flat.shape, x.dtype, flat, exponents), x.shape)
+    both = zip(rows.split(b, x), rows.spread(b, y), strict=True)
+    made = [combine(b, body, one.shape, x.dtype, one, n) for one, n in both]
+    return rows.join(b, made)
 
 
 def product_power(x: Scalar, exponent: int) -> Scalar:

@@ -20,6 +20,7 @@ from nanoloom.linalg.builder.builder import (
     Map,
     computed_as,
 )
+from nanoloom.linalg.builder.lanes import lanes_of
 from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.placed_operands import (
     BlockedOperand,
@@ -196,10 +197,20 @@ def data_range(b: Builder, x: Tensor) -> list[Tensor]:
     def key(s: Scalar) -> Scalar:
         return ordered(s.bitcast(INT32))
 
+    if not b.checks.is_open:
+        x = b.reshape(x, filling(x))
     if x.rank < 2 or x.size == x.shape[-1]:
         return extremes(b, [x], range(x.rank), key)
     rows = extremes(b, [x], [x.rank - 1], key)  # in parallel
     return extremes(b, [b.reshape(t, (t.size,)) for t in rows], [0], lambda s: s)
+
+
+def filling(x: Tensor) -> tuple[int, ...]:
+    """A tensor's shape with rows that fill a vector, if it has as many numbers."""
+    *outer, row = x.shape or (1,)
+    while outer and row < lanes_of(x.dtype):
+        row *= outer.pop()
+    return (*outer, row)
 
 
 def dynamic_quantize(b: Builder, node: Node) -> Sequence[Tensor]:

@@ -7,7 +7,7 @@ dimensions.  f16 and bf16 stay f32 from the first step to the last.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,40 +40,60 @@ class Plain:
 
     axes: list[int]
 
+    def split(self, b: Builder, x: Tensor) -> list[Tensor]:
+        del b
+        return [x]
+
+    def join(self, b: Builder, pieces: Sequence[Tensor]) -> Tensor:
+        del b
+        return pieces[0]
+
     def reduce(
         self,
         b: Builder,
         body: Callable[[Scalar, Scalar], Scalar],
-        x: Tensor,
+        pieces: Sequence[Tensor],
         start: Number,
         prepare: Callable[[Scalar], Scalar] = same,
         dtype: np.dtype | None = None,
     ) -> Tensor:
+        (x,) = pieces
         return b.reduce(
             body, x, self.axes, start, keepdims=False, dtype=dtype, prepare=prepare
         )
 
-    def spread(self, b: Builder, found: Tensor) -> BroadcastOperand:
+    def spread(self, b: Builder, found: Tensor) -> list[BroadcastOperand]:
         rank = found.rank + len(self.axes)
-        return BroadcastOperand(
-            found, tuple(d for d in range(rank) if d not in self.axes)
-        )
+        kept = tuple(d for d in range(rank) if d not in self.axes)
+        return [BroadcastOperand(found, kept)]
 
 
-def maximum(b: Builder, rows: Rows | Plain, x: Tensor) -> Tensor:
+def maximum(b: Builder, rows: Rows | Plain, pieces: Sequence[Tensor]) -> Tensor:
     """Without regard to NaN: exp(NaN - maximum) makes the row's sum NaN by itself."""
     return rows.reduce(
         b,
         lambda sofar, s: select(s > sofar, s, sofar),
-        x,
+        pieces,
         -np.inf,
-        dtype=computed_as(x.dtype),
+        dtype=computed_as(pieces[0].dtype),
     )
 
 
 def row_maximum(b: Builder, x: Tensor, axes: list[int]) -> BroadcastOperand:
     rows = Plain(axes)
-    return rows.spread(b, maximum(b, rows, x))
+    return rows.spread(b, maximum(b, rows, [x]))[0]
+
+
+def each(
+    b: Builder,
+    body: Callable[[Scalar, Scalar], Scalar],
+    pieces: Sequence[Tensor],
+    numbers: Sequence[BroadcastOperand],
+    dtype: np.dtype,
+) -> list[Tensor]:
+    """Of all that is in a piece with its rows' numbers."""
+    both = zip(pieces, numbers, strict=True)
+    return [combine(b, body, x.shape, dtype, x, number) for x, number in both]
 
 
 def add(x: Scalar, y: Scalar) -> Scalar:
@@ -87,20 +107,12 @@ def softmax(b: Builder, node: Node) -> Tensor:
 
 def normalized(b: Builder, x: Tensor, axes: list[int], dtype: np.dtype) -> Tensor:
     """exp(x) / sum(exp(x)) over the axes, the sum's reciprocal taken once a row."""
-    rows, shape = rows_of(b, x, axes) or Plain(axes), x.shape
-    x = b.reshape(x, rows.made) if isinstance(rows, Rows) else x
-    top = rows.spread(b, maximum(b, rows, x))
-    grown = combine(
-        b,
-        lambda s, top: (s - top).exp_nonpositive(),
-        x.shape,
-        computed_as(x.dtype),
-        x,
-        top,
-    )
+    rows = rows_of(b, x, axes) or Plain(axes)
+    pieces, wide = rows.split(b, x), computed_as(x.dtype)
+    top = rows.spread(b, maximum(b, rows, pieces))
+    grown = each(b, lambda s, top: (s - top).exp_nonpositive(), pieces, top, wide)
     total = rows.spread(b, rows.reduce(b, add, grown, 0))
-    made = combine(b, lambda s, total: s * (1 / total), x.shape, dtype, grown, total)
-    return b.reshape(made, shape)
+    return rows.join(b, each(b, lambda s, n: s * (1 / n), grown, total, dtype))
 
 
 def log_softmax(b: Builder, node: Node) -> Tensor:
@@ -112,15 +124,13 @@ def log_probabilities(
     b: Builder, x: Tensor, axes: list[int], dtype: np.dtype
 ) -> Tensor:
     """(x - maximum) - log(sum(exp(x - maximum))), the logarithm taken once a row."""
-    rows, shape = rows_of(b, x, axes) or Plain(axes), x.shape
-    x = b.reshape(x, rows.made) if isinstance(rows, Rows) else x
-    wide = computed_as(x.dtype)
-    top = rows.spread(b, maximum(b, rows, x))
-    shifted = combine(b, lambda s, top: s - top, x.shape, wide, x, top)
+    rows = rows_of(b, x, axes) or Plain(axes)
+    pieces, wide = rows.split(b, x), computed_as(x.dtype)
+    top = rows.spread(b, maximum(b, rows, pieces))
+    shifted = each(b, lambda s, top: s - top, pieces, top, wide)
     total = rows.reduce(b, add, shifted, 0, lambda s: s.exp_nonpositive())
     logarithm = rows.spread(b, b.elementwise(lambda s: s.math("log"), total))
-    made = combine(b, lambda s, log: s - log, x.shape, dtype, shifted, logarithm)
-    return b.reshape(made, shape)
+    return rows.join(b, each(b, lambda s, log: s - log, shifted, logarithm, dtype))
 
 
 def hardmax(b: Builder, node: Node) -> Tensor:

@@ -20,7 +20,9 @@ F32 = np.dtype(np.float32)
     [
         ((500, 6), [0], (1, 50, 60)),
         ((3, 4, 24, 2), [1, 2], (3, 4, 48)),
-        ((997, 6), [0], None),  # nothing divides it
+        ((997, 6), [0], (1, 124, 48)),  # nothing divides it: and five rows
+        ((8, 4), [0], (1, 4, 8)),
+        ((7, 4), [0], None),  # too few
         ((500, 16), [0], None),  # full as they are
         ((500, 6), [1], None),
         ((4, 5, 6), [0, 2], None),  # apart
@@ -43,8 +45,9 @@ FOLDS = {"Max": np.max, "Min": np.min, "Sum": np.sum, "Prod": np.prod}
 
 @pytest.mark.parametrize("name", ["float32", "float16", "int32", "int64"])
 @pytest.mark.parametrize("op", FOLDS)
-def test_folds(op: str, name: str) -> None:
-    x = sample(1, (2, 24, 3), name, -2, 3)
+@pytest.mark.parametrize("extent", [24, 29])
+def test_folds(op: str, name: str, extent: int) -> None:
+    x = sample(1, (2, extent, 3), name, -2, 3)
     (got,) = run_node(f"Reduce{op}", [x, np.array([1])], constants=[1], version=20)
     if name.startswith("int"):
         exact = FOLDS[op](x.astype(np.int64), axis=1, keepdims=True)
@@ -57,8 +60,8 @@ def test_folds(op: str, name: str) -> None:
 
 @pytest.mark.parametrize("op", ["Max", "Min"])
 def test_extremes_keep_nan_and_signed_zeros(op: str) -> None:
-    x = np.full((24, 3), -1 if op == "Max" else 1, np.float32)
-    x[7, 0], x[9, 1], x[13, 1], x[5, 2] = np.nan, -0.0, 0.0, np.inf
+    x = np.full((29, 3), -1 if op == "Max" else 1, np.float32)
+    x[28, 0], x[9, 1], x[28, 1], x[5, 2] = np.nan, -0.0, 0.0, np.inf
     (got,) = run_node(f"Reduce{op}", [x, np.array([0])], constants=[1], version=20)
     assert np.isnan(got[0, 0])
     least = 0.0 if op == "Max" else -0.0
@@ -66,9 +69,10 @@ def test_extremes_keep_nan_and_signed_zeros(op: str) -> None:
     assert got[0, 2] == (np.inf if op == "Max" else 1)
 
 
+@pytest.mark.parametrize("extent", [24, 29])
 @pytest.mark.parametrize("op", ["Softmax", "LogSoftmax"])
-def test_softmax(op: str) -> None:
-    x = sample(3, (2, 24, 3), "float32", -9, 9)
+def test_softmax(op: str, extent: int) -> None:
+    x = sample(3, (2, extent, 3), "float32", -9, 9)
     x[0, 5, 1], x[1, :, 2], x[1, 3, 0] = np.nan, -np.inf, np.inf
     x[1, 4, 2] = 3
     (got,) = run_node(op, [x], version=13, axis=1)
@@ -82,15 +86,27 @@ def test_softmax(op: str) -> None:
 
 @pytest.mark.parametrize("largest", [True, False])
 def test_places(largest: bool) -> None:
-    x = sample(5, (24, 3), "float32", -2, 3).round()
+    x = sample(5, (29, 3), "float32", -2, 3).round()
     op, found = ("ArgMax", np.argmax) if largest else ("ArgMin", np.argmin)
     (got,) = run_node(op, [x], version=13, axis=0, keepdims=0)
     np.testing.assert_array_equal(got, found(x, axis=0))
 
 
-def test_powers_of_columns() -> None:
+@pytest.mark.parametrize("extent", [12, 37])
+def test_powers_of_columns(extent: int) -> None:
     """Exponents of a row that fills no vector are repeated in one that does."""
-    x = sample(6, (2, 12, 3), "float32", 0.1, 3)
+    x = sample(6, (2, extent, 3), "float32", 0.1, 3)
     y = np.array([[-1.5, 0.5, 2.25]], np.float32)
     (got,) = run_node("Pow", [x, y], version=15)
     np.testing.assert_allclose(got, wide(x) ** y, rtol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(13, 5, 3), (1, 40, 1), (3, 7), ()])
+def test_ranges_of_short_rows(shape: tuple[int, ...]) -> None:
+    """Rows that fill no vector are one with those before them."""
+    x = np.asarray(sample(8, shape, "float32", -3, 5))
+    y, scale, zero = run_node("DynamicQuantizeLinear", [x], outputs=3)
+    low, high = min(0.0, float(x.min())), max(0.0, float(x.max()))
+    np.testing.assert_allclose(scale, (high - low) / 255, rtol=1e-6)
+    assert zero == round(-low / float(scale))
+    assert y.shape == shape and abs((y - float(zero)) * scale - x).max() <= scale
