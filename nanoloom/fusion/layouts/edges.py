@@ -38,6 +38,8 @@ from nanoloom.ir.mlir import ir, made_by, operations
 from nanoloom.ir.regrouped_axes import matched
 
 PLACED = {"linalg.index", "tensor.extract"}
+# Two shapes of the same bytes, and which dimensions of the wide one each is.
+View = tuple[ir.Value, ir.Value, list[list[int]]]
 
 
 @dataclass
@@ -58,6 +60,7 @@ class Edges:
     unsplit: set[Dim] = field(default_factory=set)
     steps: list[tuple[Dim, int]] = field(default_factory=list)
     pairs: list[tuple[ir.Value, ir.Value]] = field(default_factory=list)
+    views: list[View] = field(default_factory=list)
     products: list[Product] = field(default_factory=list)
     copies: list[Op] = field(default_factory=list)
     elementwise: list[Op] = field(default_factory=list)
@@ -144,8 +147,10 @@ class Edges:
         if op.operation.name == COLLAPSE:
             narrow, wide = made, source
         shape = shape_of(wide)
-        for one, group in enumerate(op.operation.attributes["reassociation"]):  # type: ignore[arg-type] - MLIR's stubs know no kinds of attributes
-            dims = [int(d) for d in group]  # type: ignore[union-attr] - MLIR's stubs know no kinds of attributes
+        words = op.operation.attributes["reassociation"]
+        groups = [[int(d) for d in group] for group in words]  # type: ignore[union-attr] - MLIR's stubs know no kinds of attributes
+        self.views.append((narrow, wide, groups))
+        for one, dims in enumerate(groups):
             several = [d for d in dims if shape[d] != 1] or dims[-1:]
             if len(several) == 1:
                 self.links.join((narrow, one), (wide, several[0]))
@@ -193,6 +198,11 @@ class Edges:
         steps: dict[Dim, list[int]] = {}
         for dim, step in self.steps:
             steps.setdefault(find(dim), []).append(step)
+        views: dict[Dim, list[View]] = {}
+        for view in self.views:
+            last = view[0], len(shape_of(view[0])) - 1
+            if self.is_moved(*last):
+                views.setdefault(find(last), []).append(view)
         found: dict[Dim, tuple[Layout, ...]] = {}
         for root, members in sets.items():
             moved = [
@@ -207,9 +217,26 @@ class Edges:
                 each
                 for each in known
                 if each == LAST
-                or (moves if not each.block else splits and each.divides(numbers))
+                or (
+                    (moves if not each.block else splits and each.divides(numbers))
+                    and all(self.is_kept(view, each) for view in views.get(root, ()))
+                )
             )
         return found
+
+    def is_kept(self, view: View, layout: Layout) -> bool:
+        """Whether two shapes are the same bytes in a layout as well.
+
+        [images, pixels, c] is not [images * pixels, c] where images stay in front.
+        """
+        narrow, wide, groups = view
+        one, other = (
+            layout.places(len(shape_of(v)), self.front(v)) for v in (narrow, wide)
+        )
+        parts = [(d, piece) for dim, piece in one for d in groups[dim]]
+        shape = shape_of(wide)
+        long = ([(d, p) for d, p in x if shape[d] != 1] for x in (parts, other))
+        return next(long) == next(long)
 
     def torn(self) -> list[ir.Value]:
         """Tensors that are another in part or in another shape, one of which stays."""
