@@ -33,6 +33,7 @@ class Spectra(nn.Module):
             torch.view_as_real(whole), plain.abs(), scaled.abs(),
             torch.istft(whole, 16, 4, 12, hann), torch.fft.fftshift(x),
             torch.istft(whole, 16, 5, 12, hann, length=50),
+            torch.istft(torch.polar(whole.abs(), whole.real), 16, 4, 12, hann),
             torch.fft.rfftfreq(9, 0.5) + x[:, :5],
         )  # fmt: skip
 

@@ -19,18 +19,34 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
-from nanoloom.frontend.torch import fourier
+from nanoloom.errors import Unsupported
+from nanoloom.frontend.torch import fourier, fourier_calls
 from nanoloom.frontend.torch.call import LEFT, Call, fake_of
-from nanoloom.frontend.torch.decomposed import decomposed, inlined
+from nanoloom.frontend.torch.decomposed import (
+    decomposed,
+    inlined,
+    require_any_size,
+)
 from nanoloom.frontend.torch.pair import Pair
 
 if TYPE_CHECKING:
     from nanoloom.frontend.torch.graph import GraphImporter
 
-REAL = {torch.complex64: torch.float32, torch.complex128: torch.float64}
+REAL = fourier_calls.REAL
 aten: Any = torch.ops.aten
+TRANSFORMS = fourier.OPERATORS | fourier_calls.OPERATORS
+
+
+def paired(re: Any, im: Any) -> Any:
+    """torch.complex looks at each size: open ones would become those of an example."""
+    from torch._subclasses.complex_tensor import ComplexTensor
+
+    return ComplexTensor(*torch.broadcast_tensors(re, im))
+
+
 RULES: dict[Any, Any] = {
-    aten.polar.default: lambda size, angle: torch.complex(
+    aten.complex.default: paired,
+    aten.polar.default: lambda size, angle: paired(
         size * angle.cos(), size * angle.sin()
     ),
     aten.lift_fresh_copy.default: lambda number: number,  # of Python's numbers
@@ -64,7 +80,7 @@ def value(call: Call, importer: GraphImporter) -> Any:
         outside = not isinstance(importer.values[node], Pair)
         if outside and is_complex(node.meta.get("val")):
             raise call.refuse("takes complex numbers that torch makes")
-    own = fourier.OPERATORS.get(getattr(target, "_schema", call.node).name)
+    own = TRANSFORMS.get(getattr(target, "_schema", call.node).name)
     if own is not None:
         return own(call)
     whole = isinstance(target, torch._ops.OpOverload)
@@ -112,10 +128,15 @@ def of_pairs(call: Call, importer: GraphImporter) -> Any:
             for part in ((x.re, x.im) if isinstance(x, ComplexTensor) else (x,))
         ]
 
+    guards = mode.shape_env.guards if mode and mode.shape_env else []
+    known = len(guards)
     try:
         with mode or nullcontext(), torch.no_grad():
             examples = [part for fake in fakes for part in real_parts(fake)]
             traced = make_fx(run)(*examples)
+        require_any_size([guard.expr for guard in guards[known:]], call.node.target)
+    except Unsupported:  # torch asks for a size
+        raise
     except Exception:  # noqa: BLE001 - whatever a rule of torch raises
         return None
     traced.graph.eliminate_dead_code()  # what is asked of tensors where they are made

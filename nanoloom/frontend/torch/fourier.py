@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,8 @@ import onnx_ir as ir
 from nanoloom.frontend.torch.call import Call
 from nanoloom.frontend.torch.pair import Pair
 
-NONE, ROOT, COUNT = range(3)  # what results are divided by: of the number of points
+# By normalization, to which power of the number of points results are multiplied.
+POWERS = (0.0, -0.5, -1.0)
 
 
 def of_real(call: Call) -> Pair:
@@ -22,7 +25,7 @@ def of_real(call: Call) -> Pair:
     made = transformed(call, x, last, onesided=half)
     for axis in others:
         made = transformed(call, made, axis)
-    return apart(call, scaled(call, made, sizes(call, call.fake("self").shape)))
+    return apart(call, scaled(call, made, call.fake("self").shape))
 
 
 def of_complex(call: Call) -> Pair:
@@ -31,45 +34,75 @@ def of_complex(call: Call) -> Pair:
     inverse = int(not call["forward"])
     for axis in call.axes("dim"):
         made = transformed(call, made, axis, inverse=inverse)
-    return apart(call, scaled(call, made, sizes(call, call.out.shape), inverse))
+    return apart(call, scaled(call, made, call.out.shape, inverse))
 
 
 def to_real(call: Call) -> ir.Value:
     """_fft_c2r: half of a spectrum whose other half mirrors it."""
     *others, last = call.axes("dim")
-    (count,) = call.numbers("last_dim_size")
     made = together(call, call.values[call.args["self"]])
     for axis in others:
         made = transformed(call, made, axis, inverse=1)
-    w, half = call.w, count // 2 + 1
-    mirrored = count - np.arange(half, count)
-    rest = w("Gather", made, w.constant(mirrored), axis=last)
-    signs = w.constant([1, -1], call.dtype)
-    first = w("Slice", made, w.constant([0]), w.constant([half]), w.constant([last]))
-    whole = w("Concat", first, w("Mul", rest, signs), axis=last)
-    made = transformed(call, whole, last, inverse=1)
-    points = sizes(call, call.out.shape)
-    return apart(call, scaled(call, made, points, inverse=1)).re
+    made = mirrored(call, made, last, call.size(call["last_dim_size"]))
+    made = transformed(call, made, last, inverse=1)
+    return apart(call, scaled(call, made, call.out.shape, inverse=1)).re
+
+
+def mirrored(call: Call, x: ir.Value, axis: int, count: int | ir.Value) -> ir.Value:
+    """A whole spectrum of the half that is there."""
+    w = call.w
+    half, others = halves(call, count)
+    assert x.dtype is not None
+    rest = w("Gather", x, others, axis=axis)
+    signs = w.constant([1, -1], x.dtype)
+    first = w("Slice", x, w.constant([0]), half, w.constant([axis]))
+    return w("Concat", first, w("Mul", rest, signs), axis=axis)
+
+
+def halves(call: Call, count: int | ir.Value) -> tuple[ir.Value, ir.Value]:
+    """How many points a half has, and which of them the other half mirrors."""
+    w = call.w
+    if isinstance(count, int):
+        half = count // 2 + 1
+        return w.constant([half]), w.constant(count - np.arange(half, count))
+    one = w.constant(1)
+    here = w("Add", w("Div", count, w.constant(2)), one)
+    there = w("Sub", count, w("Range", here, count, one))
+    return w("Unsqueeze", here, w.constant([0])), there
 
 
 def transformed(call: Call, x: ir.Value, axis: int, **said: Any) -> ir.Value:
     return call.w("DFT", x, None, call.w.constant(axis), **said)
 
 
-def sizes(call: Call, shape: Any) -> int:
-    """Points of the axes; ONNX divides by them on the way back, torch as it is said."""
-    found = [shape[axis] for axis in call.axes("dim")]
-    if not all(isinstance(n, int) for n in found):
-        raise call.refuse("transforms an axis whose size is not known")
-    return math.prod(found)
+def scaled(call: Call, x: ir.Value, shape: Sequence[Any], inverse: int = 0) -> ir.Value:
+    """ONNX divides by the points on the way back, torch as it is said."""
+    points = product(call, [shape[axis] for axis in call.axes("dim")])
+    return multiplied(call, x, points, POWERS[call["normalization"]] + inverse)
 
 
-def scaled(call: Call, x: ir.Value, points: int, inverse: int = 0) -> ir.Value:
-    mode = call["normalization"]
-    wanted = {NONE: 1.0, ROOT: points**-0.5, COUNT: 1 / max(points, 1)}[mode]
-    factor = wanted * (points if inverse else 1)
+def product(call: Call, dims: Sequence[Any]) -> int | ir.Value:
+    """How many points axes have together."""
+    found = [call.size(n) for n in dims]
+    known = math.prod(n for n in found if isinstance(n, int))
+    unknown = [n for n in found if not isinstance(n, int)]
+    if not unknown:
+        return known
+    return reduce(partial(call.w, "Mul"), unknown, call.w.constant(known))
+
+
+def multiplied(
+    call: Call, x: ir.Value, points: int | ir.Value, power: float
+) -> ir.Value:
+    w = call.w
+    if power == 0:
+        return x
     assert x.dtype is not None
-    return call.w("Mul", x, call.w.constant(factor, x.dtype)) if factor != 1 else x
+    if isinstance(points, int):
+        return w("Mul", x, w.constant(max(points, 1) ** power, x.dtype))
+    exact = ir.DataType.DOUBLE
+    factor = w("Pow", w.cast(points, exact), w.constant(power, exact))
+    return w("Mul", x, w.cast(factor, x.dtype))
 
 
 def together(call: Call, pair: Any) -> ir.Value:

@@ -60,6 +60,7 @@ def istft(
     spectrum = (x if x.dim() > 2 else x[None]).transpose(1, 2)
     if onesided is False:
         spectrum = spectrum[..., : n_fft // 2 + 1]
+    spectrum = spectrum.contiguous()  # others ask open sizes
     frames: Any = torch.fft.irfft(
         spectrum, n_fft, norm="ortho" if normalized else "backward"
     )
