@@ -12,6 +12,7 @@ from nanoloom.frontend.torch.adaptive_pools import reduced
 from nanoloom.frontend.torch.call import Call
 from nanoloom.frontend.torch.integer_pools import BY_MAX_POOL, pooled_integers
 from nanoloom.frontend.torch.nearest_places import by_places
+from nanoloom.frontend.torch.open_groups import by_windows
 
 T = ir.DataType
 
@@ -34,7 +35,6 @@ def convolved(call: Call, x: ir.Value, spatial: int) -> ir.Value:
     attributes: dict[str, Any] = {
         "strides": call.numbers("stride", spatial),
         "dilations": call.numbers("dilation", spatial),
-        "group": int(call["groups"]),
     }
     if isinstance(padding, str):
         attributes["pads"] = same_pads(call, spatial) if padding == "same" else (
@@ -44,6 +44,9 @@ def convolved(call: Call, x: ir.Value, spatial: int) -> ir.Value:
         attributes["pads"] = call.numbers("padding", spatial) * 2
     if turned:
         attributes["output_padding"] = call.numbers("output_padding", spatial)
+    if not isinstance(call["groups"], int):
+        return by_windows(call, x, attributes, turned=turned)
+    attributes["group"] = call["groups"]
     op = "ConvTranspose" if turned else "Conv"
     return call.w(op, x, call.value("weight"), call.optional("bias"), **attributes)
 
