@@ -90,3 +90,20 @@ def segments(x: torch.Tensor) -> list[torch.Tensor]:
 def test_segments(tmp_path: Path) -> None:
     torch.manual_seed(4)
     require_same(segments, [(torch.randn(7, 3),)], tmp_path, dynamic=False)
+
+
+class Counts(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        count = torch.bincount(x, minlength=4)
+        return count, torch.bincount(x, weights=y), count.cumsum(0)[x]
+
+
+def test_how_often_numbers_occur(tmp_path: Path) -> None:
+    """The largest one decides how many there are."""
+    some = {0: torch.export.Dim("some")}
+    calls = [(torch.tensor(x), torch.rand(len(x))) for x in ([1, 2, 2, 0], [5, 9, 5])]
+    said = {"dynamic_shapes": (some, some), "threads": 1}
+    program = nanoloom.compile(Counts(), calls[0], cache=tmp_path, **said)
+    for args in calls:
+        for wanted, made in zip(Counts()(*args), program(*args), strict=True):
+            assert torch.allclose(wanted, made) and wanted.dtype == made.dtype

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import onnx_ir as ir
+import torch
 
 from nanoloom.frontend.torch.call import Call
 from nanoloom.frontend.torch.comparisons import truth
@@ -201,7 +202,27 @@ def mean(call: Call) -> ir.Value:
     return reduce("ReduceMean")(call)
 
 
+def bincount(call: Call) -> ir.Value:
+    """How often each number occurs; the largest says how many there are."""
+    w, x = call.w, call.value("self", INT64)
+    one, zero = w.constant(1), w.constant(0)
+    most = w("ReduceMax", w("Concat", x, w.constant([-1]), axis=0), keepdims=0)
+    least = w.scalar(w.ints([call.size(call["minlength"])]))
+    count = w("Max", w("Add", most, one), least)
+    (size,) = call.out.shape
+    if isinstance(size, torch.SymInt):
+        call.sizes.set(size, count)
+    rows = w("Unsqueeze", w("Range", zero, count, one), w.constant([1]))
+    same, weights = w("Equal", rows, x), call.optional("weights", call.dtype)
+    if weights is None:
+        each = w.cast(same, INT64)
+    else:
+        each = w("Where", same, weights, w.constant(0, call.dtype))
+    return w("ReduceSum", each, w.constant([1]), keepdims=0)
+
+
 OPERATORS = {
+    "bincount": bincount,
     "sum": reduce("ReduceSum"), "mean": mean, "prod": reduce("ReduceProd"),
     "amax": ends("ReduceMax"), "amin": ends("ReduceMin"),
     "logsumexp": reduce("ReduceLogSumExp"), "max": extreme("ReduceMax", "ArgMax"),
