@@ -18,8 +18,8 @@ from nanoloom.errors import Unsupported
 from nanoloom.frontend.torch.call import is_mutation
 from nanoloom.frontend.torch.decomposed import storage
 from nanoloom.torch.graph_program import Settings, settings_of
-from nanoloom.torch.memory import SharedMemory
-from nanoloom.torch.parts import compiled_parts, report
+from nanoloom.torch.memory import SharedMemory, shared_as_traced
+from nanoloom.torch.parts import byte_size, compiled_parts, report
 from nanoloom.torch.result_views import with_views
 
 Run = Callable[..., Any]
@@ -48,11 +48,17 @@ def nanoloom(graph: fx.GraphModule, inputs: Sequence[Any], **said: Any) -> Run:
     if torch.is_grad_enabled() and any(asks_gradient(x) for x in fakes):
         raise TRAINING
     static = {i for i, n in enumerate(holders) if is_static(n)}
-    traced = plain_graph(graph, fakes)
-    if traced is None:
-        run = behind_autograd(graph, inputs, settings)
-        return run if settings.whole else Apart(run, graph)
-    return compiled_parts(traced, static, settings)
+    traced = traced_before_autograd(graph, fakes)
+    if traced is not None and is_plain(traced):
+        return compiled_parts(traced, static, settings)
+    if traced is not None and (shared := shared_as_traced(traced)) is not None:
+        if settings.whole:
+            raise shared
+        given = [n for n in traced.graph.nodes if n.op == "placeholder"]
+        report(shared, sum(map(byte_size, given)))
+        return graph.forward
+    run = behind_autograd(graph, inputs, settings)
+    return run if settings.whole else Apart(run, graph)
 
 
 class Apart:
@@ -99,25 +105,31 @@ def is_static(node: fx.Node) -> bool:
     return isinstance(node.meta.get("example_value"), torch.nn.Parameter)
 
 
-def plain_graph(graph: fx.GraphModule, fakes: Sequence[Any]) -> fx.GraphModule | None:
+def traced_before_autograd(
+    graph: fx.GraphModule, fakes: Sequence[Any]
+) -> fx.GraphModule | None:
     """The graph in operators that keep their meaning (linear, attention, norms).
 
-    None where one changes a tensor in place, or a result shares memory with an input:
-    AOTAutograd knows what to do about both.
+    None under autocast, whose casts AOTAutograd alone sees.
     """
     # That of the graph's values: the context already has one for what comes behind.
     mode = next((x.fake_mode for x in fakes if isinstance(x, FakeTensor)), None)
     if mode is None or torch.is_autocast_enabled("cpu"):
-        return None  # the casts of autocast are seen by AOTAutograd alone
+        return None
 
     def run(*given: Any) -> Any:
         return fx.Interpreter(graph).run(*given)
 
     with mode, torch.no_grad(), preserve_node_meta():
-        traced = make_fx(run, pre_dispatch=True)(*fakes)
-    if any(is_mutation(n) or is_region(traced, n) for n in traced.graph.nodes):
-        return None
-    return None if shares(traced) else traced
+        return make_fx(run, pre_dispatch=True)(*fakes)
+
+
+def is_plain(traced: fx.GraphModule) -> bool:
+    """Whether nothing is changed in place, and no result shares memory with another
+    tensor: AOTAutograd knows what to do about both."""
+    nodes = traced.graph.nodes
+    apart = any(is_mutation(n) or is_region(traced, n) for n in nodes)
+    return not apart and not shares(traced)
 
 
 def is_region(owner: fx.GraphModule, node: fx.Node) -> bool:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from typing import Any
 
 import torch
+from torch import fx
+from torch.utils import _pytree as pytree
 
 from nanoloom.errors import InputError
+from nanoloom.frontend.torch.call import is_mutation
+from nanoloom.frontend.torch.decomposed import storage
 
 Span = tuple[int, int]  # the first byte, and the one behind the last
 
@@ -51,3 +57,50 @@ def require_apart(
                     where=f"input {name}",
                     hint="give one of them as a clone()",
                 )
+
+
+def shared_as_traced(traced: fx.GraphModule) -> SharedMemory | None:
+    """What to say where an input that the graph changes shared bytes with another.
+
+    AOTAutograd would make one input of both, of which their places are constants.
+    """
+    holders = [n for n in traced.graph.nodes if n.op == "placeholder"]
+    changed = {storage(n) for node in traced.graph.nodes for n in written(node)}
+    held: dict[Any, list[fx.Node]] = {}
+    for node in holders:
+        if (found := storage(node)) in changed and found is not None:
+            held.setdefault(found, []).append(node)
+    for nodes in held.values():
+        spans = sorted((*span_as_traced(n.meta["val"]), n.name) for n in nodes)
+        for (_, end, name), (first, _, other) in pairwise(spans):
+            if first < end:
+                return SharedMemory(
+                    f"shares memory with {other}, and one of them is changed in place",
+                    where=f"input {name}",
+                    hint="give one of them as a clone()",
+                )
+    return None
+
+
+def written(node: fx.Node) -> list[fx.Node]:
+    """The tensors that a node changes."""
+    if not is_mutation(node):
+        return []
+    target: Any = node.target
+    said = zip(target._schema.arguments, node.args, strict=False)
+    given = [x for about, x in said if about.alias_info and about.alias_info.is_write]
+    return [x for x in pytree.tree_leaves(given) if isinstance(x, fx.Node)]
+
+
+def span_as_traced(fake: torch.Tensor) -> Span:
+    """Elements of its storage, for the sizes that it had."""
+    sizes, strides = ([hint(n) for n in each] for each in (fake.shape, fake.stride()))
+    first = hint(fake.storage_offset())
+    if 0 in sizes:
+        return first, first
+    last = sum((n - 1) * s for n, s in zip(sizes, strides, strict=True))
+    return first, first + last + 1
+
+
+def hint(size: int | torch.SymInt) -> int:
+    return size if isinstance(size, int) else int(size.node.hint or 1)

@@ -1,4 +1,5 @@
-"""Results that lie in the memory of an argument: torch itself takes these views.
+"""Results that lie in the memory of an argument or of another result: torch itself
+takes these views.
 
 AOTAutograd makes the alias that a user gets of where in its memory such a result lies,
 so a tensor of its own, with the same numbers, would be read at another place.
@@ -31,11 +32,17 @@ def with_views(
         place: node for place, node in enumerate(results)
         if isinstance(node, fx.Node) and is_view(node, became)
     }  # fmt: skip
+    bases = shared_bases(results, views)
+    views |= {place: results[place] for place in bases}
     if not views:
         return compiled(traced)
-    taken = fx.GraphModule(traced, views_alone(holders, list(views.values()), became))
-    output.args = ([None if i in views else x for i, x in enumerate(results)],)
-    taken_nodes = chain(list(views.values()), became)
+    made = [None if i in views else x for i, x in enumerate(results)]
+    made += [x for x in dict.fromkeys(bases.values()) if x not in made]
+    roots = {base: made.index(base) for base in bases.values()}
+    graph = views_alone(holders, list(views.values()), became, list(roots))
+    taken = fx.GraphModule(traced, graph)
+    output.args = (made,)
+    taken_nodes = chain(list(views.values()), {**became, **roots})
     for node in reversed(list(traced.graph.nodes)):
         if node in taken_nodes and not node.users:
             traced.graph.erase_node(node)
@@ -44,11 +51,33 @@ def with_views(
 
     def both(*args: Any) -> list[Any]:
         made = list(run(*args))
-        for place, view in zip(views, taken(*args), strict=True):
+        held = [made[place] for place in roots.values()]
+        for place, view in zip(views, taken(*args, *held), strict=True):
             made[place] = view
-        return made
+        return made[: len(results)]
 
     return both
+
+
+def shared_bases(
+    results: Sequence[Any], views: Mapping[int, fx.Node]
+) -> dict[int, fx.Node]:
+    """Places of results that lie in another's memory, and what that was made as."""
+    places: dict[int, list[int]] = {}
+    for place, node in enumerate(results):
+        own = isinstance(node, fx.Node) and place not in views
+        if own and (found := storage(node)) is not None:
+            places.setdefault(found, []).append(place)
+    shared = [p for each in places.values() if len(each) > 1 for p in each]
+    roots = {place: root(results[place]) for place in shared}
+    return {place: base for place, base in roots.items() if results[place] is not base}
+
+
+def root(node: fx.Node) -> fx.Node:
+    """What a node is a view of; itself, if of nothing."""
+    while (before := source(node)) is not None:
+        node = before
+    return node
 
 
 def computes(graph: fx.Graph) -> bool:
@@ -79,8 +108,8 @@ def is_view(node: fx.Node, became: Mapping[fx.Node, fx.Node]) -> bool:
     return False
 
 
-def chain(nodes: Sequence[fx.Node], became: Mapping[fx.Node, fx.Node]) -> set[fx.Node]:
-    """The nodes and what they are computed of, up to arguments."""
+def chain(nodes: Sequence[fx.Node], became: Mapping[fx.Node, Any]) -> set[fx.Node]:
+    """The nodes and what they are computed of, up to arguments and what they became."""
     found, left = set[fx.Node](), list(nodes)
     while left:
         node = left.pop()
@@ -92,12 +121,14 @@ def chain(nodes: Sequence[fx.Node], became: Mapping[fx.Node, fx.Node]) -> set[fx
 
 def views_alone(
     holders: Sequence[fx.Node], views: Sequence[fx.Node],
-    became: Mapping[fx.Node, fx.Node],
+    became: Mapping[fx.Node, fx.Node], bases: Sequence[fx.Node],
 ) -> fx.Graph:  # fmt: skip
-    """A graph of the same arguments that gives the views."""
-    graph, wanted = fx.Graph(), chain(views, became)
+    """A graph of the same arguments and, behind them, bases; it gives the views."""
+    graph, ends = fx.Graph(), {**became, **dict.fromkeys(bases)}
+    wanted = chain(views, ends)
     made = {node: graph.node_copy(node) for node in holders}
     made |= {value: made[holder] for value, holder in became.items()}
+    made |= {base: graph.placeholder(f"{base.name}_base") for base in bases}
     for node in views[0].graph.nodes:
         if node in wanted:
             made[node] = graph.node_copy(node, made.__getitem__)

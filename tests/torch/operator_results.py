@@ -80,7 +80,15 @@ def is_right(sample: Sample, found: list[Any]) -> bool:
     if sample.name == "kthvalue":
         x = numpy_view(sample.tensors[0], "")
         return is_close(*pairs[0]) and leads_to(x, *(np.asarray(y) for y in found))
-    return all(is_close(ours, wanted) for ours, wanted in pairs)
+    if all(is_close(ours, wanted) for ours, wanted in pairs):
+        return True
+    if not any(getattr(x, "dtype", None) in NARROW for x in sample.wanted):
+        return False
+    try:  # torch may have rounded more: places to read at, to 11 bits
+        exact = sample.in_doubles()
+    except RuntimeError:  # it names its type itself
+        return False
+    return all(is_close(*pair) for pair in zip(found, exact, strict=True))
 
 
 def leads_to(x: Any, values: Any, places: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
@@ -57,12 +57,22 @@ EVERY = frozenset(info.name for info in op_db if not info.name.startswith(UNDEFI
 
 @dataclass(frozen=True)
 class Sample:
-    """One call: the tensors that it takes, its graph, and what torch gives for it."""
+    """One call: the tensors that it takes, its graph, and what torch gives for it.
+
+    run: torch's own call, of other tensors.
+    """
 
     name: str
     tensors: tuple[Any, ...]
     graph: Any
     wanted: list[Any]
+    run: Callable[..., list[Any]]
+
+    def in_doubles(self) -> list[Any]:
+        """What torch gives of the same numbers with more bits, as of fewer ones."""
+        given = [t.double() if t.is_floating_point() else t for t in self.tensors]
+        pairs = zip(self.run(*given), self.wanted, strict=True)
+        return [x.to(y.dtype) if isinstance(y, torch.Tensor) else x for x, y in pairs]
 
 
 def samples(
@@ -115,4 +125,4 @@ def sample(info: Any, each: Any) -> Sample | None:
         return None
     if any(is_mutation(node) for node in graph.graph.nodes):
         return None
-    return Sample(info.formatted_name, tensors, graph, wanted)
+    return Sample(info.formatted_name, tensors, graph, wanted, run)

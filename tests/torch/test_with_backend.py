@@ -138,6 +138,84 @@ def test_arguments_that_share_memory_later_are_torchs(options: dict[str, Any]) -
             whole(base[:5], base[1:])
 
 
+class Added(nn.Module):
+    def forward(self, x: Any, y: Any) -> Any:
+        x.add_(1)
+        return y * 2
+
+
+def test_arguments_that_share_memory_while_traced_are_torchs(
+    options: dict[str, Any],
+) -> None:
+    """AOTAutograd has them as one, of which their places are constants."""
+    fast, base = compiled(Added(), options), torch.randn(9)
+    own = base.clone()
+    told = "shares memory with .*; torch runs it, on 48 bytes"
+    with torch.no_grad(), pytest.warns(ModelWarning, match=told):
+        for first in (0, 1, 3, 2):  # Dynamo compiles once
+            made = fast(base[first : first + 6], base[2:8])
+            wanted = Added()(own[first : first + 6], own[2:8])
+            assert torch.equal(made, wanted) and torch.equal(base, own), first
+        x, y = torch.randn(2, 5)
+        assert torch.equal(fast(x, y), 2 * y)
+    torch._dynamo.reset()
+    whole = compiled(Added(), options, fullgraph=True)
+    with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="shares memory"):
+        whole(base[:6], base[2:8])
+
+
+class Sharing(nn.Module):
+    def forward(self, x: Any) -> Any:
+        y = (x * 2).view(2, -1)
+        first, second = y.unbind(0)
+        z = x + 1
+        return first, second.view(2, -1), z[1:], x[1:], z, z.t()
+
+
+def test_results_that_share_memory_do(options: dict[str, Any]) -> None:
+    fast = compiled(Sharing(), options, dynamic=True, fullgraph=True)
+    for width in (4, 6):
+        x = torch.randn(4, width)
+        made, wanted = fast(x), Sharing()(x)
+        places = [[t.untyped_storage().data_ptr() for t in y] for y in (made, wanted)]
+        same = [[a == b for a in each for b in each] for each in places]
+        assert same[0] == same[1]
+        for ours, theirs in zip(made, wanted, strict=True):
+            assert torch.equal(ours, theirs) and ours.stride() == theirs.stride()
+
+
+DRAWN = {
+    "rand": lambda x: torch.rand(3),
+    "rand_like": torch.rand_like,
+    "randn": lambda x: torch.randn(2, 3),
+    "randint": lambda x: torch.randint(0, 100, (3,)),
+    "randperm": lambda x: torch.randperm(9),
+    "bernoulli": torch.bernoulli,
+    "normal": lambda x: torch.normal(x, 1.0),
+    "multinomial": lambda x: torch.multinomial(x, 8, replacement=True),
+    "poisson": lambda x: torch.poisson(9 * x),
+    "dropout": lambda x: nn.functional.dropout(x, 0.5),
+    "rrelu": lambda x: nn.functional.rrelu(-x, training=True),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_random_numbers_are_those_of_torch(name: str, options: dict[str, Any]) -> None:
+    """Others at each call, and drawn as its generator stands."""
+
+    def run(x: Any) -> Any:
+        return x * 2, DRAWN[name](x)
+
+    fast, x = compiled(run, options), torch.rand(40) * 0.9
+    with pytest.warns(ModelWarning, match="at random"):
+        made, again = fast(x)[1], fast(x)[1]
+    assert not torch.equal(made, again)
+    torch.manual_seed(3)
+    made = fast(x)[1]
+    torch.manual_seed(3)
+    assert torch.equal(made, run(x)[1])
+
+
 class OfRows(nn.Module):
     def forward(self, x: Any) -> Any:
         summed = torch.vmap(lambda row: (row * row).sum(), in_dims=1)(x)

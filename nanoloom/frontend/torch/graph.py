@@ -16,7 +16,7 @@ from torch._ops import HigherOrderOperator
 from nanoloom.errors import Error, Unsupported
 from nanoloom.frontend.torch import complex_numbers, control_flow
 from nanoloom.frontend.torch.call import LEFT, Call, fake_of
-from nanoloom.frontend.torch.decomposed import decomposed
+from nanoloom.frontend.torch.decomposed import decomposed, is_random
 from nanoloom.frontend.torch.element_types import element_type, numpy_view
 from nanoloom.frontend.torch.movement import getitem
 from nanoloom.frontend.torch.operators import operator_for
@@ -115,7 +115,10 @@ class GraphImporter:
         return self._by_operator(made)
 
     def _by_operator(self, call: Call) -> Any:
-        """What is refused here is not asked of onnxscript, which would leave it out."""
+        """What is refused here is not asked of onnxscript, which would leave it out.
+
+        Nor are random numbers: what it writes of them are the same at each call.
+        """
         target: Any = call.node.target
         own, refusals = operator_for(target), list[Error]()
         if own is not None:
@@ -123,7 +126,8 @@ class GraphImporter:
                 return own(call)
             except Unsupported as error:
                 refusals.append(error)
-        for way in (decomposed,) if own is not None else (decomposed, from_torchlib):
+        alone = own is not None or is_random(target)
+        for way in (decomposed,) if alone else (decomposed, from_torchlib):
             try:
                 found = way(call, self)
             except Unsupported as error:
@@ -131,7 +135,10 @@ class GraphImporter:
                 continue
             if found is not None:
                 return typed(call, found)
-        raise refusals[0] if refusals else call.refuse(f"{target} is not known", LEFT)
+        if refusals:
+            raise refusals[0]
+        told = "draws numbers at random" if is_random(target) else "is not known"
+        raise call.refuse(f"{target} {told}", LEFT)
 
     def _number(self, call: Call) -> Any:
         """A size of dimensions, or a number computed of data."""

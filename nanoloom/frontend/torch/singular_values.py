@@ -8,10 +8,12 @@ in which nothing is turned.
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch._guards import TracingContext
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from nanoloom.errors import Unsupported
 from nanoloom.frontend.torch.matrix_factors import Tensor, flat, own_memory
@@ -26,60 +28,74 @@ def require_real(a: Tensor) -> None:
         raise Unsupported("is of a complex matrix")
 
 
-def orthogonal(x: Tensor, rows: int) -> Tensor:
-    """x with its columns turned, so that of their first `rows` numbers all products of
-    two are 0; [batch, rows and what is turned with them, columns]."""
-    columns = x.shape[2]
-    if columns < 2 or rows == 0:
-        return x
-    odd = columns % 2
-    if odd:
-        x = torch.cat([x, torch.zeros_like(x[:, :, :1])], 2)
-    steps = x.shape[2] - 1
-    near = math.sqrt(rows) * torch.finfo(x.dtype).eps
+def require_known_shape(a: Tensor) -> None:
+    """Dynamo compiles again where a wide matrix becomes a tall one; a program is of
+    all sizes."""
+    wide = a.shape[-2] < a.shape[-1]
+    known = statically_known_true(wide) or statically_known_true(torch.sym_not(wide))
+    if not known and TracingContext.try_get() is None:
+        raise Unsupported("is of matrices of an open size", hint="give it a fixed size")
 
-    def goes_on(number: Tensor, quiet: Tensor, x: Tensor) -> Tensor:
+
+def orthogonal(x: Tensor, *more: Tensor) -> tuple[Tensor, ...]:
+    """x with its columns turned until all products of two are 0, and more with x.
+
+    Each is [batch, rows, columns].
+    """
+    rows, columns = x.shape[1:]
+    given = [torch.cat([y, y.new_zeros([*y.shape[:2], columns % 2])], 2)
+             for y in (x, *more)]  # fmt: skip
+    steps = torch.full((), columns + columns % 2 - 1, dtype=torch.int64)
+    near = torch.full((), rows, dtype=x.dtype).sqrt() * torch.finfo(x.dtype).eps
+    order = next_pairs(given[0].shape[2])
+
+    def goes_on(number: Tensor, quiet: Tensor, *given: Tensor) -> Tensor:
+        steps = given[-3]
         is_whole = number % steps == 0  # all columns are where they began
         return ~is_whole | ((quiet < steps) & (number < ROUNDS * steps))
 
-    def step(number: Tensor, quiet: Tensor, x: Tensor) -> tuple[Tensor, ...]:
-        half = x.shape[2] // 2
-        x, moved = rotated(x[:, :, :half], x[:, :, half:], rows, near)
+    def step(number: Tensor, quiet: Tensor, *given: Tensor) -> tuple[Tensor, ...]:
+        *state, _, near, order = given
+        moved, made = rotated(state, near)
         quiet = torch.where(moved, 0, quiet + 1)
-        return tuple(own_memory((number + 1, quiet, next_pairs(x))))
+        made = [y.index_select(2, order) for y in made]
+        return tuple(own_memory((number + 1, quiet, *made)))
 
     zero = torch.zeros((), dtype=torch.int64)
     loop: Any = torch.ops.higher_order.while_loop
-    begin = tuple(own_memory((zero, zero, x)))
-    _, _, made = loop(goes_on, step, begin, ())
-    return made[:, :, :columns] if odd else made
+    begin = tuple(own_memory((zero, zero, *given)))
+    made = loop(goes_on, step, begin, (steps, near, order))[2:]
+    return tuple([y[:, :, :columns] for y in made])
 
 
-def rotated(a: Tensor, b: Tensor, rows: int, near: float) -> tuple[Tensor, Tensor]:
-    """Each column of a turned with that of b; whether any was."""
-    c, d = a[:, :rows], b[:, :rows]
+def rotated(state: Sequence[Tensor], near: Tensor) -> tuple[Tensor, list[Tensor]]:
+    """Each column of the first half turned with that of the other; whether any was."""
+    half = state[0].shape[2] // 2
+    pairs = [(x[:, :, :half], x[:, :, half:]) for x in state]
+    c, d = pairs[0]
     first, second, both = ((y * z).sum(1, keepdim=True)
                            for y, z in ((c, c), (d, d), (c, d)))  # fmt: skip
     turns = both.abs() > near * (first.sqrt() * second.sqrt())
     ratio = (second - first) / (2 * torch.where(turns, both, 1))
-    one = torch.where(ratio < 0, -1, 1).to(a.dtype)
+    one = torch.where(ratio < 0, -1, 1).to(c.dtype)
     tangent = one / (ratio.abs() + (1 + ratio * ratio).sqrt())
     tangent = torch.where(turns, tangent, 0)
     cosine = 1 / (1 + tangent * tangent).sqrt()
     sine = cosine * tangent
     share = sine / (1 + cosine)  # small turns have small errors
-    made = torch.cat([a - sine * (b + share * a), b + sine * (a - share * b)], 2)
-    return made, turns.any()
+    made = [
+        torch.cat([a - sine * (b + share * a), b + sine * (a - share * b)], 2)
+        for a, b in pairs
+    ]
+    return turns.any(), made
 
 
-def next_pairs(x: Tensor) -> Tensor:
-    """The columns of both halves, moved by one place around the first."""
-    half = x.shape[2] // 2
-    if half == 1:
-        return x
-    a, b = x[:, :, :half], x[:, :, half:]
-    parts = a[:, :, :1], b[:, :, :1], a[:, :, 1:-1], b[:, :, 1:], a[:, :, -1:]
-    return torch.cat(parts, 2)
+def next_pairs(count: int) -> Tensor:
+    """Where each column comes from: all but the first move around, by one place."""
+    half, at = count // 2, torch.arange(count)
+    found = torch.where(at < half, at - 1, at + 1)
+    found = torch.where(at == count - 1, half - 1, found)
+    return torch.where(at == 1, half, torch.where(at == 0, 0, found))
 
 
 def in_range(a: Tensor) -> tuple[Tensor, Tensor]:
@@ -94,6 +110,7 @@ def svd(
     driver: str | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     require_real(a)
+    require_known_shape(a)
     if a.shape[-2] < a.shape[-1]:
         u, s, v = svd(a.mT, full_matrices, compute_uv)
         return (v.mT, s, u.mT) if compute_uv else (u, s, v)
@@ -101,23 +118,21 @@ def svd(
     if 0 in a.shape:
         return svd_of_none(a, full_matrices, compute_uv)
     x, size = in_range(flat(a))
-    if compute_uv:
-        eye = torch.eye(columns, dtype=x.dtype).expand(x.shape[0], -1, -1)
-        x = torch.cat([x, eye], 1)
-    x = orthogonal(x, rows)
-    values = (x[:, :rows] * x[:, :rows]).sum(1).sqrt()
+    eye = torch.eye(columns, dtype=x.dtype).expand(x.shape[0], -1, -1)
+    x, *more = orthogonal(x, *([eye] if compute_uv else []))
+    values = (x * x).sum(1).sqrt()
     values, order = values.sort(1, descending=True)
     s = (values * size[:, 0]).reshape(*batch, columns)
     if not compute_uv:
         return a.new_empty([0]), s, a.new_empty([0])
-    x = x.gather(2, order[:, None].expand(x.shape))
+    x, v = (y.gather(2, order[:, None].expand(y.shape)) for y in (x, more[0]))
     # Of columns in right angles R is a diagonal; Q has columns for those of 0, too.
-    q, r = qr(x[:, :rows], "complete" if full_matrices else "reduced")
+    q, r = qr(x, "complete" if full_matrices else "reduced")
     signs = torch.where(r.diagonal(dim1=1, dim2=2) < 0, -1, 1).to(q.dtype)
     own = q[:, :, :columns] * signs[:, None]
     u = torch.cat([own, q[:, :, columns:]], 2) if full_matrices else own
-    v = x[:, rows:].mT
-    return u.reshape(*batch, rows, -1), s, v.reshape(*batch, columns, columns)
+    v = v.mT.reshape(*batch, columns, columns)
+    return u.reshape(*batch, rows, u.shape[2]), s, v
 
 
 def svd_of_none(
@@ -144,8 +159,7 @@ def eigh(a: Tensor, uplo: str = "L", compute_v: bool = True) -> tuple[Tensor, Te
     count = x.shape[1]
     eye = torch.eye(count, dtype=x.dtype).expand(x.shape)
     most = x.abs().sum(2).amax(1)[:, None, None]
-    made = orthogonal(torch.cat([x + most * eye, eye], 1), count)
-    vectors = made[:, count:]
+    _, vectors = orthogonal(x + most * eye, eye)
     values, order = (vectors * (x @ vectors)).sum(1).sort(1)
     values = (values * size[:, 0]).reshape(a.shape[:-1])
     if not compute_v:
