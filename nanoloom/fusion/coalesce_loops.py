@@ -4,8 +4,8 @@
       ->  for p: for f: for c: out[p, f] += in[p, c] * w[f, c]
 
 A register tile then takes pixels of several rows, and no row's end is a rest.  Two axes
-are one where every operand has both, side by side, or neither.  Of what is sliced along
-other axes they are one in the source as well.
+are one where every operand has both, side by side, or neither.  Of what is sliced, or
+written into another tensor, they are one there as well (coalesce_slices.py).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from itertools import pairwise
 from math import prod
 from typing import TypeAlias
 
+from nanoloom.fusion.coalesce_slices import INSERT, SLICE, Pair, is_everywhere, part_of
 from nanoloom.fusion.read_through_views import is_permutation
 from nanoloom.graph.winograd import TILES
 from nanoloom.ir.linalg_query import (
@@ -33,9 +34,7 @@ from nanoloom.ir.mlir import ir, operations, sign
 from nanoloom.ir.statement_names import NAME
 
 NUMBER = "tensor.extract"  # of a tensor that keeps its shape
-SLICE = "tensor.extract_slice"
 OTHERS = {"arith.constant", "func.return", "tensor.empty", NUMBER, SLICE}
-Pair = tuple[ir.Value, int]  # a tensor, and the first of two of its dimensions
 Wanted: TypeAlias = frozenset[Pair] | None  # all of them at once; None: not possible
 NOTHING: frozenset[Pair] = frozenset()
 
@@ -53,11 +52,11 @@ def coalesce_loops(
     ops = list(block.operations)
     generics = [op for op in ops if is_generic(op)]
     others = [op.operation for op in ops if not is_generic(op)]
-    if not {op.name for op in others} <= OTHERS:
-        return
     apart = known_sizes and (
         transposes_tiles(generics) or all(map(is_in_order, generics))
     )
+    if not {op.name for op in others} <= (OTHERS | {INSERT} if apart else OTHERS):
+        return
     if not every and not apart and not any(is_contraction(op) for op in generics):
         return
     if any(NAME in op.operation.attributes for op in generics):
@@ -65,21 +64,23 @@ def coalesce_loops(
     walks = {op: walk_of(op) for op in generics}
     numbers = operations(function, lambda op: op.operation.name == NUMBER)
     read = {op.operation.operands[0] for op in numbers}  # those in bodies as well
-    slices = [op for op in others if op.name == SLICE]
+    slices = [part_of(op, cut=apart) for op in others if op.name in (SLICE, INSERT)]
     found = (pair for walk in walks.values() for pair in pairs_of(walk))
     pairs = {pair for pair in found if pair[0] not in read}
-    pairs |= {(op.operands[0], place) for op in slices for place in whole(op)}
+    pairs |= {
+        (x, place) for part in slices for x in part.values for place in part.pairs
+    }
     asked = [wants_of(walk) for walk in walks.values()]
     while True:
         kept = {p for p in pairs if all(is_kept(wants, p, pairs) for wants in asked)}
-        kept = {p for p in kept if all(is_in_both(op, p, kept) for op in slices)}
+        kept = {p for p in kept if all(is_everywhere(x, p, kept) for x in slices)}
         if kept == pairs:
             break
         pairs = kept
     if pairs:
         collapse(function, block, walks, pairs)
-        for op in slices:
-            shorten(op, [place for value, place in pairs if value == op.results[0]])
+        for part in slices:
+            part.shorten([place for value, place in pairs if value == part.values[0]])
 
 
 def is_in_order(op: Op) -> bool:
@@ -203,38 +204,6 @@ def are_parallel(walk: Walk, axes: tuple[int | None, int | None]) -> bool:
 def folds_all(walk: Walk) -> bool:
     """Whether a number is made of all that is read."""
     return {*walk.kinds} == {"reduction"}
-
-
-# ---- slices
-
-
-def whole(op: ir.Operation) -> list[int]:
-    """The first ones of two dimensions that a slice has whole; none of other ones."""
-    (source, *at), (result,) = op.operands, op.results
-    one, other = (ir.RankedTensorType(v.type).shape for v in (source, result))
-    if at or len(one) != len(other):
-        return []
-    same = [a == b for a, b in zip(one, other, strict=True)]
-    return [place for place, two in enumerate(pairwise(same)) if all(two)]
-
-
-def is_in_both(op: ir.Operation, pair: Pair, pairs: set[Pair]) -> bool:
-    """Whether dimensions can be one in a slice and its source, or are of neither."""
-    value, place = pair
-    if value not in (op.operands[0], op.results[0]):
-        return True
-    both = all((x, place) in pairs for x in (op.operands[0], op.results[0]))
-    return both and place in whole(op)
-
-
-def shorten(op: ir.Operation, places: list[int]) -> None:
-    """A slice of and with fewer dimensions: what stands behind these is gone."""
-    sizes = ir.RankedTensorType(op.results[0].type).shape
-    op.attributes["static_sizes"] = ir.DenseI64ArrayAttr.get(sizes)
-    for name in ("static_offsets", "static_strides"):
-        before = ir.DenseI64ArrayAttr(op.attributes[name])
-        numbers = [before[d] for d in range(len(before)) if d - 1 not in places]
-        op.attributes[name] = ir.DenseI64ArrayAttr.get(numbers)
 
 
 # ---- the same with fewer dimensions

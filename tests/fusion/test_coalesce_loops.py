@@ -129,6 +129,37 @@ def test_kernels_of_elements_have_one_axis() -> None:
     assert kernel_of(with_other, (2, 5, 5)).shapes[-1] == (2, 5, 5)
 
 
+@pytest.mark.parametrize(
+    ("starts", "sizes", "axis", "made"),
+    [
+        ([0, 1, 0], (4, 2, 3), 1, {(4, 15), (4, 21)}),
+        ([1, 0, 0], (2, 5, 3), 0, {(60,), (90,)}),
+        ([0, 0, 1], (4, 5, 2), 2, {(20, 3), (20, 5)}),
+        ([0, 1, 1], (4, 5, 3), 1, None),  # steps of two
+    ],
+)
+def test_parts_are_one_where_rows_are_whole(
+    starts: list[int], sizes: tuple[int, ...], axis: int, made: set[Any] | None
+) -> None:
+    """What is sliced, and what is written beside other numbers."""
+    x = sample(9, (4, 5, 3) if made else (4, 11, 4), "float32")
+    steps = [1, 1 if made else 2, 1]
+
+    def joined(b: Any, x: Any) -> Any:
+        part = b.slice(x, starts, sizes, steps)
+        wide = x if made else b.slice(x, [0, 0, 0], (4, 11, 3))
+        return b.concat([wide, b.elementwise(lambda s: s + 1, part)], axis)
+
+    program = program_of(joined, (x.shape, "float32"))
+    if made:
+        assert {s for k in program.kernels.values() for s in k.shapes} == made
+    ends = zip(starts, sizes, steps, strict=True)
+    part = x[tuple(slice(a, a + n * step, step) for a, n, step in ends)] + 1
+    whole = x if made else x[..., :3]
+    got = run(joined, x)
+    np.testing.assert_array_equal(got, np.concatenate([whole, part], axis))
+
+
 def test_what_is_folded_into_one_number_is_one_row() -> None:
     kernel = kernel_of(
         lambda b, x: b.reduce(lambda a, s: a + s, x, range(3), 0), (2, 3, 5)
