@@ -34,3 +34,21 @@ def test_special_functions() -> None:
     assert (found[0][-1] > 0) and (found[0][-1] < 1e-28)
     rounded = x.bfloat16().double().erfc().bfloat16()
     torch.testing.assert_close(found[8], rounded, rtol=2.0**-7, atol=0.0)
+
+
+class Signs(torch.nn.Module):
+    def forward(self, x: Any, y: Any) -> Any:
+        floors = (x // y, torch.div(x, y, rounding_mode="floor"))
+        return (x.sign(), x.sgn(), x.half().sign(), x.int().sign(), *floors)
+
+
+def test_signs_of_nan_and_of_zero_are_those_of_torch() -> None:
+    """The sign of NaN is 0, and 0 as a floor has the sign of the quotient."""
+    numbers = torch.tensor([torch.nan, -torch.inf, -3.0, -0.0, 0.0, 0.5, torch.inf])
+    x, y = torch.cartesian_prod(numbers, numbers).unbind(1)
+    module = Signs().eval()
+    found = nanoloom.compile(module, (x, y), threads=1)(x, y)
+    for ours, theirs in zip(found, module(x, y), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=0, equal_nan=True)
+        signs = [each.signbit() | each.isnan() for each in (ours, theirs)]
+        assert torch.equal(*signs)

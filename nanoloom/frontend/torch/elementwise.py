@@ -18,7 +18,7 @@ UNARY = {
     "sin": "Sin", "cos": "Cos", "tan": "Tan", "asin": "Asin", "acos": "Acos",
     "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh", "tanh": "Tanh", "asinh": "Asinh",
     "acosh": "Acosh", "atanh": "Atanh", "erf": "Erf", "sigmoid": "Sigmoid",
-    "reciprocal": "Reciprocal", "sign": "Sign", "sgn": "Sign",
+    "reciprocal": "Reciprocal",
 }  # fmt: skip
 ROUNDING = {"floor": "Floor", "ceil": "Ceil"}
 BITWISE = {"bitwise_and": "And", "bitwise_or": "Or", "bitwise_xor": "Xor"}
@@ -81,31 +81,6 @@ def mul(call: Call) -> ir.Value:
     return call.w("And" if call.dtype == T.BOOL else "Mul", *sides(call))
 
 
-def div(call: Call) -> ir.Value:
-    mode = call["rounding_mode"]
-    a, b = sides(call)
-    if mode is None:
-        return call.w("Div", a, b)
-    if call.dtype not in FLOATS:
-        return call.w("Div", a, b) if mode == "trunc" else floor_divided(call, a, b)
-    if mode == "floor":
-        return floor_of_floats(call, a, b)
-    return truncated(call, call.w("Div", a, b))
-
-
-def floor_divided(call: Call, a: ir.Value, b: ir.Value) -> ir.Value:
-    """Integers; ONNX's quotient is rounded to zero: one too much below it."""
-    w, dtype = call.w, call.dtype
-    quotient = w("Div", a, b)
-    if is_unsigned(dtype):
-        return quotient
-    zero = w.constant(0, dtype)
-    signs = [w.typed(T.BOOL, "Less", x, zero) for x in (a, b)]
-    rest = w("Not", w.typed(T.BOOL, "Equal", w("Mod", a, b), zero))
-    below = w("And", w.typed(T.BOOL, "Xor", *signs), rest)
-    return w("Sub", quotient, w.cast(below, dtype))
-
-
 def is_unsigned(dtype: ir.DataType) -> bool:
     return dtype.name.startswith("UINT")
 
@@ -116,58 +91,6 @@ def negative(call: Call) -> ir.Value:
     if is_unsigned(call.dtype):
         return call.w("Sub", call.w.constant(0, call.dtype), x)
     return call.w("Neg", x)
-
-
-def floor_divide(call: Call) -> ir.Value:
-    a, b = sides(call)
-    if call.dtype in FLOATS:
-        return floor_of_floats(call, a, b)
-    return floor_divided(call, a, b)
-
-
-def floor_of_floats(call: Call, a: ir.Value, b: ir.Value) -> ir.Value:
-    """The floor of the exact quotient, which may be rounded up to the next number."""
-    w, dtype = call.w, call.dtype
-    rest = w("Mod", a, b, fmod=1)
-    exact = w("Div", w("Sub", a, rest), b)  # but for rounding a whole number
-    near = w("Floor", w("Add", exact, w.constant(0.5, dtype)))
-    zero = w.constant(0, dtype)
-    signs = [w.typed(T.BOOL, "Less", x, zero) for x in (rest, b)]
-    some = w("Not", w.typed(T.BOOL, "Equal", rest, zero))
-    below = w("And", w.typed(T.BOOL, "Xor", *signs), some)
-    less = w("Sub", near, w.constant(1, dtype))
-    found = w.typed(dtype, "Where", below, less, near)
-    by_zero = w.typed(T.BOOL, "Equal", b, zero)
-    return w.typed(dtype, "Where", by_zero, w("Div", a, b), found)
-
-
-def truncated(call: Call, x: ir.Value) -> ir.Value:
-    return call.w("Mul", call.w("Sign", x), call.w("Floor", call.w("Abs", x)))
-
-
-def trunc(call: Call) -> ir.Value:
-    x = call.value("self", call.dtype)
-    return truncated(call, x) if call.dtype in FLOATS else x
-
-
-def remainder(call: Call) -> ir.Value:
-    a, b = sides(call)
-    if call.dtype not in FLOATS:
-        return call.w("Mod", a, b)
-    # The sign of b, as torch computes it: of the remainder that has the sign of a.
-    rest = call.w("Mod", a, b, fmod=1)
-    zero = call.w.constant(0, call.dtype)
-    negative = call.w.typed(T.BOOL, "Less", b, zero)
-    other = call.w.typed(
-        T.BOOL, "Xor", call.w.typed(T.BOOL, "Less", rest, zero), negative
-    )
-    some = call.w("Not", call.w.typed(T.BOOL, "Equal", rest, zero))
-    moved = call.w("Add", rest, b)
-    return call.w.typed(call.dtype, "Where", call.w("And", other, some), moved, rest)
-
-
-def fmod(call: Call) -> ir.Value:
-    return call.w("Mod", *sides(call), fmod=1)
 
 
 def power(call: Call) -> ir.Value:
@@ -219,8 +142,13 @@ def bitwise_not(call: Call) -> ir.Value:
 
 
 def sign(call: Call) -> ir.Value:
-    x = call.value("self")
-    return x if call.dtype == T.BOOL else call.w("Sign", x)
+    """0 of NaN, where ONNX's Sign is NaN."""
+    x, w = call.value("self"), call.w
+    if call.dtype not in FLOATS:
+        return x if call.dtype == T.BOOL else w("Sign", x)
+    zero = w.constant(0, call.dtype)
+    sides = [w.typed(T.BOOL, op, x, zero) for op in ("Greater", "Less")]
+    return w("Sub", *(w.cast(side, call.dtype) for side in sides))
 
 
 def rsqrt(call: Call) -> ir.Value:
@@ -282,10 +210,9 @@ OPERATORS = {
     **{name: rounding(op) for name, op in ROUNDING.items()},
     **{name: bitwise(op) for name, op in BITWISE.items()},
     **dict.fromkeys(SAME, same),
-    "neg": negative, "round": round_even, "trunc": trunc,
+    "neg": negative, "round": round_even,
     "add": add, "sub": sub, "rsub": rsub,
-    "mul": mul, "multiply": mul, "div": div, "divide": div, "true_divide": div,
-    "floor_divide": floor_divide, "remainder": remainder, "fmod": fmod, "pow": power,
+    "mul": mul, "multiply": mul, "pow": power,
     "maximum": extreme("Max"), "minimum": extreme("Min"),
     "fmax": known_extreme("Max"), "fmin": known_extreme("Min"),
     "bitwise_not": bitwise_not, "sign": sign,

@@ -21,6 +21,7 @@ from nanoloom.frontend.torch import (
     normalizations,
     products,
     quantized,
+    quotients,
     recurrences,
     reductions,
     slice_writes,
@@ -32,9 +33,9 @@ from nanoloom.frontend.torch.call import Call
 
 Operator = Callable[[Call], Any]
 FAMILIES = (
-    elementwise, bit_shifts, comparisons, special, activations, movement, slice_writes,
-    strided, indexing, creation, reductions, products, windows, normalizations,
-    recurrences,
+    elementwise, quotients, bit_shifts, comparisons, special, activations, movement,
+    slice_writes, strided, indexing, creation, reductions, products, windows,
+    normalizations, recurrences,
 )  # fmt: skip
 OPERATORS: dict[str, Operator] = {
     name: function for family in FAMILIES for name, function in family.OPERATORS.items()
