@@ -10,6 +10,7 @@ reads it, does while it reads.  For shapes that are known: places are constants.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -96,28 +97,28 @@ class FoldMovement(GraphEditor):
         return rows.joined or summed or (normed and ends_only_in(rows.source, out))
 
     def rows_of(self, value: ir.Value) -> Rows:
-        """A value as rows; its own, in order, where it is not made by moving others."""
-        if value not in self.found:
-            made = self.rows_moved(value)
-            if made is None:
-                shape = shape_of(value)
-                count = int(np.prod(shape[:-1], dtype=np.int64))
-                places = np.arange(count, dtype=np.int64)
-                made = Rows(value, places.reshape(*shape[:-1], 1))
-            self.found[value] = made
+        """A value as rows; its own, in order, where it is not made by moving others.
+
+        Chains of moves may be long: what is not known yet waits.
+        """
+        waiting = [value]
+        while waiting:
+            value = waiting[-1]
+            sources = moved_sources(value)
+            unknown = [x for x in sources if x not in self.found]
+            if unknown:
+                waiting += unknown
+                continue
+            made = self.rows_moved(value, [self.found[x] for x in sources])
+            self.found[value] = made or rows_in_order(value)
+            waiting.pop()
         return self.found[value]
 
-    def rows_moved(self, value: ir.Value) -> Rows | None:
+    def rows_moved(self, value: ir.Value, read: Sequence[Rows]) -> Rows | None:
         """What a node makes of the rows that it reads; None where they do not stay."""
         node = value.producer()
-        if node is None or not is_move(node):
+        if node is None or not read:
             return None
-        inputs = node.inputs if node.op_type == "Concat" else node.inputs[:1]
-        if any(x is None or not is_static(x) or not shape_of(x) for x in inputs):
-            return None
-        if any(x.const_value is not None for x in inputs if x is not None):
-            return None
-        read = [self.rows_of(x) for x in inputs if x is not None]
         first, shape = read[0], shape_of(value)
         if node.op_type in ("Slice", "Transpose"):
             axes, count = source_axes(node, value), first.places.shape[-1]
@@ -139,6 +140,23 @@ class FoldMovement(GraphEditor):
             return None
         places = first.places.reshape(*shape[:-1], shape[-1] // width)
         return Rows(first.source, places, first.joined)
+
+
+def rows_in_order(value: ir.Value) -> Rows:
+    shape = shape_of(value)
+    count = int(np.prod(shape[:-1], dtype=np.int64))
+    return Rows(value, np.arange(count, dtype=np.int64).reshape(*shape[:-1], 1))
+
+
+def moved_sources(value: ir.Value) -> list[ir.Value]:
+    """What a value is made of by moving alone; nothing where it is not."""
+    node = value.producer()
+    if node is None or not is_move(node):
+        return []
+    inputs = node.inputs if node.op_type == "Concat" else node.inputs[:1]
+    sources = [x for x in inputs if x is not None]
+    known = [is_static(x) and shape_of(x) and x.const_value is None for x in sources]
+    return sources if all(known) and len(sources) == len(inputs) else []
 
 
 def is_move(node: ir.Node) -> bool:

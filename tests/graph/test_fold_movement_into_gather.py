@@ -181,3 +181,10 @@ def test_a_reshape_that_does_not_fit_is_refused_by_name() -> None:
     assert program({"x": np.ones((3, 9, 1), np.float32)})["y"].shape == (9, 1, 3)
     with pytest.raises(ModelError, match="135 elements cannot take the shape"):
         program({"x": np.ones((3, 9, 5), np.float32)})
+
+
+def test_a_long_chain_of_moves_is_followed() -> None:
+    """Longer than Python calls itself: 1,500 transposes, with another reader each."""
+    nodes = "".join(f"a{i + 1} = Transpose<perm = [1, 0]>(a{i})\n" for i in range(1500))
+    text = f"g (float[20, 20] a0) => (float[20, 20] y) {{\n{nodes}y = Relu(a1500)\n}}"
+    assert operators(HEADER + text) == {"Relu": 1}
