@@ -24,21 +24,24 @@ class Broadcasting(Generics):
     ) -> Tensor:
         """body(scalars of the inputs) for each element, inputs broadcast as in numpy.
 
-        One-element constants become constants of the body.  Result: `dtype` (default:
-        the first input's), the broadcast shape (or `shape`, which it must match).
+        One-element constants become constants of the body.  A tensor given twice is one
+        operand: each use of an operand is tiled for itself, and so is what makes it, so
+        a chain of x + x would be computed 2^n times.  Result: `dtype` (default: the
+        first input's), the broadcast shape (or `shape`, which it must match).
         """
         made = dtype or inputs[0].dtype
         full = tuple(shape) if shape is not None else broadcast(inputs)
         inside, outside = split_scalars(inputs)
-        maps = [(x, broadcast_map(x.shape, full)) for x in outside]
+        operands = {id(x): x for x in outside}
+        maps = [(x, broadcast_map(x.shape, full)) for x in operands.values()]
 
         def with_constants(*scalars: Scalar) -> Scalar | Sequence[Scalar]:
-            given = iter(scalars)
+            given = dict(zip(operands, scalars, strict=True))
             return body(
                 *[
                     constant(inside[i], computed_as(x.dtype))
                     if i in inside
-                    else next(given)
+                    else given[id(x)]
                     for i, x in enumerate(inputs)
                 ]
             )
