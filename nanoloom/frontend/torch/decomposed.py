@@ -30,6 +30,7 @@ from nanoloom.frontend.torch import (
     divisors,
     encoder_layer,
     float_bits,
+    fractional_pools,
     histograms,
     linear_systems,
     matrix_factors,
@@ -55,7 +56,7 @@ RULES = (
     | matrix_factors.RULES | linear_systems.RULES | scattered.RULES
     | strided.RULES | divisors.RULES | float_bits.RULES | recurrent_cells.RULES
     | spectrograms.RULES | histograms.RULES | segments.RULES
-    | reflections.RULES | singular_values.RULES
+    | reflections.RULES | singular_values.RULES | fractional_pools.RULES
 )  # fmt: skip
 
 
@@ -87,7 +88,8 @@ def decomposed(call: Call, importer: GraphImporter) -> Any:
         return None
     if target._schema.is_mutable or (rule := rule_for(target)) is None:
         return None
-    flat, spec = pytree.tree_flatten((call.node.args, dict(call.node.kwargs)))
+    given = own_lists((call.node.args, dict(call.node.kwargs)))
+    flat, spec = pytree.tree_flatten(given)
     places = [i for i, x in enumerate(flat) if isinstance(x, fx.Node)]
     examples = [plain(flat[i].meta["val"]) for i in places]
 
@@ -107,6 +109,14 @@ def decomposed(call: Call, importer: GraphImporter) -> Any:
         return inlined(traced, given, importer)
     finally:
         importer.inside.pop()
+
+
+def own_lists(given: Any) -> Any:
+    """The same with lists that may be changed, as rules of torch do."""
+    if isinstance(given, list | tuple):
+        made = [own_lists(x) for x in given]
+        return tuple(made) if isinstance(given, tuple) else made
+    return given
 
 
 def plain(example: Any) -> Any:
