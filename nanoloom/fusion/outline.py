@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from nanoloom.fusion.coalesce_loops import coalesce_loops
@@ -21,6 +21,7 @@ from nanoloom.fusion.group_values import (
 )
 from nanoloom.fusion.insert_in_place import Insertion, home, part_of
 from nanoloom.fusion.multiple_results import passing
+from nanoloom.ir.known_factors import write_factors
 from nanoloom.ir.linalg_query import (
     Op,
     base,
@@ -32,6 +33,7 @@ from nanoloom.ir.linalg_query import (
 from nanoloom.ir.mlir import func, ir, made_by
 from nanoloom.linalg.builder.loops import FIRST
 from nanoloom.linalg.builder.pointwise import itself, pointwise
+from nanoloom.weights.chunked_conversion import Array
 
 NODE = re.compile(r'"([^"]+)"(?!:\d)')  # in a location: names, no places in files
 NOWHERE: Mapping[ir.Value, ir.Value] = MappingProxyType({})
@@ -41,6 +43,7 @@ DESTINATION = {"tensor.insert_slice": 1}  # operand that the result is written o
 def outline(
     group: Group,
     constants: tuple[bool, ...],
+    factors: Sequence[Array | None] = (),
     numbers: Arguments = NONE,
     *,
     over: Mapping[ir.Value, ir.Value] = NOWHERE,
@@ -49,16 +52,15 @@ def outline(
 ) -> ir.Module:
     """A module with @kernel(inputs..., numbers..., results...) -> results for a group.
 
-    constants: which inputs are parameters.  over: of results, the values in whose
-    memory they are; these are no inputs.  flat: axes become one in any kernel.
-    known_sizes: in others, too (coalesce_loops.py).
+    constants: which inputs are parameters; factors: numbers of some.  over: of results,
+    the values in whose memory they are; these are no inputs.  flat: axes become one in
+    any kernel.  known_sizes: in others, too (coalesce_loops.py).
     """
     values = [v for v in external_inputs(group) if v not in over.values()]
     results = group_results(group)
-    parts = [part_of(result) for result in results]
+    parts, places = [part_of(r) for r in results], [lies_in(v) for v in values]
     made_kinds = [home(r).type for r in results]
     known = (*constants, *[True for _ in numbers.types])
-    places = [lies_in(v) for v in values]
     read = zip(values, places, strict=True)
     read_kinds = [home(base(v)).type if part else v.type for v, part in read]
     kinds = [*read_kinds, *numbers.kinds(), *made_kinds]
@@ -86,6 +88,7 @@ def outline(
             module, numbers, list(entry.arguments)[len(values) : len(known)]
         )
     coalesce_loops(module, every=flat, known_sizes=known_sizes)
+    write_factors(entry, factors)
     return module
 
 

@@ -35,7 +35,7 @@ from nanoloom.ir.linalg_query import (
 )
 from nanoloom.ir.mlir import ir
 from nanoloom.ir.semiring import semiring_of
-from nanoloom.ir.statement_names import AXES, NAME
+from nanoloom.ir.statement_names import AXES, FACTORS, NAME
 from nanoloom.nest.index import Access, Index
 from nanoloom.nest.nest import Buffer, LoopNest, Role
 from nanoloom.nest.statement import Axis, AxisKind, Statement
@@ -218,6 +218,7 @@ def stage_of(op: Op, name: str, buffer: Callable[[ir.Value], str]) -> Statement:
         ),
         adds=tuple(added_pairs(op)),
         calls=any(map(is_call, body(op).operations)),
+        factors=FACTORS in op.operation.attributes,
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from nanoloom.ir.mlir import ir
 
 NAME, AXES = "nanoloom.name", "nanoloom.axes"
+FACTORS = "nanoloom.factors"  # the numbers of its first operand (known_factors.py)
 
 
 def write_names(made: ir.Value | None, name: str, axes: Sequence[str]) -> None:

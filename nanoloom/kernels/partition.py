@@ -35,7 +35,7 @@ from nanoloom.fusion.outline import (
 from nanoloom.ir.linalg_query import Kind, Op, base, bytes_of, element_bytes
 from nanoloom.ir.loop_nest import name_stages, read_nest
 from nanoloom.ir.mlir import ir
-from nanoloom.kernels.draft import Draft
+from nanoloom.kernels.draft import Draft, known_numbers
 from nanoloom.kernels.in_place import Reuse
 from nanoloom.kernels.program import Kernel, Program, Word
 from nanoloom.kernels.repeats.calls import (
@@ -148,15 +148,15 @@ class Partition:
         places = tuple(self.place(base(v)) for v in read)
         for value, why in group.apart.items():
             self.apart.setdefault(self.buffer(base(value)).index, why)
-        for result in results:
-            if part_of(result) is not None:
-                self.draft_around(home(result))
+        for result in filter(part_of, results):
+            self.draft_around(home(result))
         written = tuple(map(self.place, results))
         if all(bytes_of(result.type) == 0 for result in results):
             return  # nothing to compute
         known = tuple(p.storage is Storage.PARAMETER for p in places)
         shape = {"flat": self.flat, "known_sizes": self.known_sizes}
-        made = partial(outline, group, known, over=over, **shape)
+        factors = known_numbers(self.parameters, places)
+        made = partial(outline, group, known, factors, over=over, **shape)
         names = describe(group), root_of(group), layer_of(group)
         self.add(*names, made, places, written, nodes_of(group))
 

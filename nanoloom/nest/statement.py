@@ -86,6 +86,7 @@ class Statement:
     cropped: whether the buffer has other numbers where that is.  adds: operands that
     are floats added to others, and do nothing else: (this one, the other), by number.
     calls: whether a function of it has no vectors, and is called for each number.
+    factors: whether the numbers of its first operand are known while compiling.
     """
 
     name: str
@@ -103,6 +104,7 @@ class Statement:
     cropped: bool = False
     adds: tuple[tuple[int, int], ...] = ()
     calls: bool = False
+    factors: bool = False
 
     @property
     def extents(self) -> tuple[Extent, ...]:

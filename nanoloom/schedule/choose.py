@@ -33,6 +33,7 @@ from nanoloom.schedule.library.stencils import stencils
 from nanoloom.schedule.library.tile_width import is_of_any_width
 from nanoloom.schedule.library.vector_axis import runs_across
 from nanoloom.schedule.library.vectors import vectors
+from nanoloom.schedule.library.written_out import written_out
 from nanoloom.target.facts import Target
 
 
@@ -83,6 +84,9 @@ def of_several(nest: LoopNest, last: Statement, target: Target) -> Schedule | No
 def by_product(nest: LoopNest, last: Statement, target: Target) -> Schedule | None:
     """Of a kernel with a single product, if a family of instructions takes it."""
     products = nest.products
+    known = written_out(nest, last, target) if len(products) == 1 else None
+    if known is not None:
+        return known
     if len(products) == 1:
         schedule = outer_products(nest, products[0], last, target)
         if schedule is not None:

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from nanoloom.ir.access import Access, add, index
-from nanoloom.ir.mlir import ir, memref, vector
+from nanoloom.ir.mlir import arith, ir, memref, vector
 from nanoloom.nest.extent import ONE
 from nanoloom.vector import stride2_load
 from nanoloom.vector.body import read
 from nanoloom.vector.extending_casts import extended
+from nanoloom.vector.factors import factor_at
 from nanoloom.vector.lane_values import LaneValue, Uniform, Vector
 from nanoloom.vector.scalable_gather import Strided
 from nanoloom.vector.value_cache import ValueCache
@@ -26,6 +27,9 @@ def load_operand(
 ) -> LaneValue:
     """An input of a strip at a point."""
     x, dim = strip.inputs[number], strip.dim
+    factor = factor_at(strip, point) if number == 0 else None
+    if factor is not None:
+        return Uniform(arith.constant(x.element, factor))
     at = [i.value for i in (once or ValueCache()).indices(x, point.ivs)]
     access = x.access(dim)
     if access is Access.UNIFORM:

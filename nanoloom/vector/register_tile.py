@@ -20,6 +20,7 @@ from nanoloom.vector import inlined_producers as producers
 from nanoloom.vector.body import VectorBody, gathers, read, takes_any
 from nanoloom.vector.choose_instruction import in_groups, summed
 from nanoloom.vector.extents import size
+from nanoloom.vector.factors import Factors, no_term
 from nanoloom.vector.guarded_operand import GuardedOperand
 from nanoloom.vector.instruction_steps import InstructionSteps
 from nanoloom.vector.interleaved_store import together, write_points
@@ -50,6 +51,7 @@ class RegisterTile:
     in 32 bits. halves: types of 16 bits whose products the target adds to f32. partial:
     vectors of a known width can be loaded in part. guarded: what a pad reads. early:
     points are written between products. reuses: steps of sums follow places read.
+    factors: the numbers of the first input, None if they are not known (factors.py).
     """
 
     block: ir.Block
@@ -73,6 +75,7 @@ class RegisterTile:
     guarded: GuardedOperand | None
     early: bool
     reuses: bool
+    factors: Factors
 
     @property
     def reduced(self) -> list[int]:
@@ -92,11 +95,10 @@ class RegisterTile:
             x.access(self.dim) is Access.STRIDED and not self.takes_second(x)
             for x in self.inputs
         )
-        strided = strided and not self.lanes.scalable
         sources = all(source.strip.is_maskable() for source in self.sources.values())
         masked = self.lanes.scalable or self.guarded is not None
         lone = gathers(self.block, self.dim) and not masked
-        return not strided and not lone and sources
+        return (self.lanes.scalable or not strided) and not lone and sources
 
     def takes_second(self, x: Operand) -> bool:
         """Whether an operand's lanes are every second element of what is loaded."""
@@ -228,7 +230,7 @@ class RegisterTile:
         if self.guarded is not None:
             return [self.guarded.value(self, point, once)]
         stays = self.reduced and takes_any(self.block)
-        if stays and producers.is_outside(self, point, once):
+        if no_term(self, point) or (stays and producers.is_outside(self, point, once)):
             return list(sofar)
         arguments = list(self.block.arguments)
         sums = arguments[len(self.inputs) :]

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from nanoloom.ir.access import Operand, index
+from nanoloom.ir.known_factors import factors_of
 from nanoloom.ir.linalg_query import (
     all_dims,
     body,
@@ -149,8 +150,7 @@ class Loops(RegisterTile):
             return None
         if not is_vectorizable(code, plan.axis):
             return None
-        dim = plan.axis
-        of_sums = kinds[dim] == "reduction"
+        dim, of_sums = plan.axis, kinds[plan.axis] == "reduction"
         combiners = combiners_of(op) if of_sums else []
         if combiners is None:
             return None
@@ -180,6 +180,7 @@ class Loops(RegisterTile):
             guarded_rows(op, dim, plan.lanes, target),
             not plan.lanes.scalable and target.vector.registers >= MANY,
             plan.reuses,
+            factors_of(op),
             plan.chains,
             combiners,
             plan.squares,

@@ -12,6 +12,20 @@ from nanoloom.weights.weight import Derivation, Shape, Weight
 
 
 @dataclass(frozen=True)
+class Coefficients(Derivation):
+    """The same few numbers, which the code is made for: they are part of its text."""
+
+    def __str__(self) -> str:
+        return "coefficients"
+
+    def shape(self, given: Shape) -> Shape:
+        return given
+
+    def of(self, array: Stored) -> Stored:
+        return array
+
+
+@dataclass(frozen=True)
 class Reshaped(Derivation):
     """The same elements in row-major order under another shape."""
 

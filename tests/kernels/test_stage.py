@@ -94,9 +94,11 @@ def test_a_call_is_outlined_once(
     """And a kernel once more where numbers in which its calls differ are arguments."""
     made: list[Arguments] = []
 
-    def counted(group: Group, known: Any, given: Arguments = NONE, **words: Any) -> Any:
+    def counted(
+        group: Group, known: Any, factors: Any, given: Arguments = NONE, **words: Any
+    ) -> Any:
         made.append(given)
-        return outline(group, known, given, **words)
+        return outline(group, known, factors, given, **words)
 
     def make(b: Any, x: Any) -> Any:
         weight = b.constant(sample(1, (17, 17), "float32"))

@@ -36,7 +36,7 @@ from nanoloom.linalg.builder.scalar import Number, Scalar
 from nanoloom.linalg.builder.tensor import Tensor, changed, constant_tensor
 from nanoloom.linalg.builder.window import Window
 from nanoloom.weights.chunked_conversion import Array, Stored
-from nanoloom.weights.derivations import Cast
+from nanoloom.weights.derivations import Cast, Coefficients
 from nanoloom.weights.weight import Derivation, Shape
 
 POINTS = (0, 1, -1, 2, -2)  # where the polynomials are multiplied, and at infinity
@@ -123,6 +123,7 @@ def winograd(
     given = transforms(tile)
     image = constant_tensor(given.image.astype(wide), f"winograd{tile}.image")
     result = constant_tensor(given.result.astype(wide), f"winograd{tile}.result")
+    image, result = changed(image, Coefficients()), changed(result, Coefficients())
     if w.dtype != wide:
         w = changed(w, Cast(wide))
     places = transformed(b, with_room(b, x, window, tile), image, counts, tile)
