@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from math import prod
 
 from nanoloom.ir.linalg_query import (
@@ -121,19 +122,19 @@ def is_insertion(op: Op) -> bool:
     return op.operation.name == INSERT and PART in op.operation.attributes
 
 
-def may_insert(op: Op, *, tiles: bool, line: int) -> bool:
+def may_insert(op: Op, apart: dict[object, bool], *, tiles: bool, line: int) -> bool:
     """Whether the sources of all insertions into a tensor can be written in it."""
-    if len(list(op.operation.operands)) != 2:
-        return False
-    if any(step != 1 for step in op.operation.attributes["static_strides"]):  # type: ignore[attr-defined]
+    steps = list(op.operation.attributes["static_strides"])  # type: ignore[call-overload]
+    if len(list(op.operation.operands)) != 2 or any(step != 1 for step in steps):
         return False
     chain = chain_of(op)
-    if chain is None:
+    made = [is_made_for(o, tiles=tiles, line=line) for o in chain or ()]
+    if chain is None or made.count(False) > MOST_COPIES:
         return False
-    if sum(not is_made_for(o, tiles=tiles, line=line) for o in chain) > MOST_COPIES:
-        return False
-    parts = [Insertion.of(o) for o in chain]
-    return not any(a.meets(b) for i, a in enumerate(parts) for b in parts[:i])
+    if (first := chain[0].operation) not in apart:
+        pairs = combinations(map(Insertion.of, chain), 2)
+        apart[first] = not any(a.meets(b) for a, b in pairs)
+    return apart[first]
 
 
 def chain_of(op: Op) -> list[Op] | None:
@@ -233,9 +234,10 @@ def mark_parts(
     which they can be where strides are numbers: of others MLIR does not know it.
     line: bytes of a cache line.  stays: whether readers guard what is inserted.
     """
+    apart: dict[object, bool] = {}  # chains, by their first, whose blocks never meet
     for op in named(module, INSERT):
         inside = op.operation.parent.name != "func.func"  # type: ignore[union-attr]
-        if inside or stays(op) or not may_insert(op, tiles=tiles, line=line):
+        if inside or stays(op) or not may_insert(op, apart, tiles=tiles, line=line):
             continue
         op.operation.attributes[PART] = ir.UnitAttr.get(module.context)
         if not is_made_for(op, tiles=tiles, line=line):

@@ -108,6 +108,24 @@ def test_parts_of_a_concatenation_are_written_in_place() -> None:
 WIDE = (5, 7, 32)
 
 
+def test_each_two_parts_are_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 40, not at each of them: 1,100 took minutes."""
+    asked: list[Insertion] = []
+    meets = Insertion.meets
+
+    def counted(self: Insertion, other: Insertion) -> bool:
+        asked.append(other)
+        return meets(self, other)
+
+    monkeypatch.setattr(Insertion, "meets", counted)
+    parts = [lambda s, i=i: s + float(i) for i in range(40)]
+    roots(
+        lambda b, x: b.concat([b.elementwise(part, x) for part in parts], 0),
+        (SHAPE, "float32"),
+    )
+    assert 40 * 39 // 2 <= len(asked) <= 40 * 39
+
+
 def grown(b: Any, x: Any) -> Any:
     """A dense block: each layer reads all before it, and adds some numbers."""
     whole = twice(b, x)
