@@ -10,6 +10,23 @@ from nanoloom.schedule.library.product_form import Form
 from nanoloom.target.facts import Target
 
 STEPS = 2  # of the innermost sum, behind each other
+# Multiply-adds in a round of the innermost loop, about: what the loop itself costs, an
+# addition, a branch and a prefetch, takes their issue slots.
+ROUND = 96
+
+
+def steps_of_round(rows: int, vectors: int, target: Target, *, streams: bool) -> int:
+    """Steps of a tile's sum that are a round of its innermost loop, a power of two.
+
+    A quarter of them where more rows than vectors share what is loaded: it is as fast,
+    and less code to compile.  Fewer rows wait for their loads, a core that runs in
+    order for its sums.
+    streams: panels are read once or twice, and each round asks for the next (Prefetch).
+    """
+    points = rows * vectors
+    if rows <= vectors or streams or target.vector.in_order:
+        return 8 if 8 * points <= ROUND else 4
+    return min(8, 1 << max(1, ROUND // 4 // points).bit_length() - 1)
 
 
 def unroll_k(

@@ -30,15 +30,12 @@ from nanoloom.schedule.lane_factors import lane_factors, swaps_for_room
 from nanoloom.schedule.language import Nanokernel, Prefetch
 from nanoloom.schedule.library.copy_rhs import is_of_any_length
 from nanoloom.schedule.library.instruction_order import in_order
-from nanoloom.schedule.library.k_unrolling import STEPS
+from nanoloom.schedule.library.k_unrolling import ROUND, STEPS, steps_of_round
 from nanoloom.schedule.register_tile import RegisterTile
 from nanoloom.target.facts import Target
 from nanoloom.target.instructions.choose import widens_products
 from nanoloom.target.masked_access import has_masked_loads
 
-# Multiply-adds in a round of the innermost loop, about: what the loop itself costs, an
-# addition, a branch and a prefetch, takes their issue slots.
-ROUND = 96
 # Steps of the sum before its use that a row of the right operand is fetched: 16 to 64
 # are alike, measured; without, 2048 x 2048 are slower by a tenth.  The same in lines of
 # a single row's panel: more loads under way than the processor has by itself; 24 to 48
@@ -92,7 +89,7 @@ def nanokernel_of(tile: RegisterTile, product: Operands, target: Target) -> Nano
         product.root.name,
         copy_rhs=copied(tile, product, target),
         hold_lhs=tile.hold_lhs or rows_held(tile, product, target),
-        unroll=unroll(tile, product),
+        unroll=unroll(tile, product, target),
         convert_lhs=widened_values(tile, product, target),
     )
     columns = product.shape.extents[product.shape.column]
@@ -108,7 +105,7 @@ def rows_held(tile: RegisterTile, product: Operands, target: Target) -> bool:
     return several and along and plain and swaps_for_room(tile, target)
 
 
-def unroll(tile: RegisterTile, product: Operands) -> int:
+def unroll(tile: RegisterTile, product: Operands, target: Target) -> int:
     """Steps of the innermost sum in a round of its loop, or groups of steps.
 
     One of pairs of flat operands: two are 20 % slower on AVX-512, measured; and of
@@ -124,18 +121,21 @@ def unroll(tile: RegisterTile, product: Operands) -> int:
     pairs = family in (BF16_CONVERT, BF16_HALVES) and not product.packed
     if family is not FMA_FAMILY and not pairs:
         return STEPS
-    return steps_of_round(tile.rows, tile.vectors)
+    lanes = lane_factors(target, bits(product.root.writes[0].element))
+    streams = product.packed and not has_several_tiles(tile, product)
+    return max(lanes, steps_of_round(tile.rows, tile.vectors, target, streams=streams))
+
+
+def has_several_tiles(tile: RegisterTile, product: Operands) -> bool:
+    """Whether several tiles of rows read a panel, whatever sizes a run has."""
+    rows = prod(product.shape.extents[d] for d in product.shape.rows)
+    return rows > tile.rows and not any(x.is_sample for x in product.root.axes)
 
 
 def groups_of_round(rows: int, vectors: int) -> int:
     """Of products and their additions, at most ROUND; a power of two."""
     most = max(1, ROUND // (2 * rows * vectors))
     return 1 << most.bit_length() - 1
-
-
-def steps_of_round(rows: int, vectors: int) -> int:
-    """Of multiply-adds, about ROUND."""
-    return 8 if 8 * rows * vectors <= ROUND else 4
 
 
 def copied(tile: RegisterTile, product: Operands, target: Target) -> str:

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 
-from nanoloom.schedule.library.nanokernels import steps_of_round
 from nanoloom.schedule.register_tile import swapped
 from nanoloom.target import by_name
 from tests.linalg.bounds import sample
@@ -137,13 +136,22 @@ def test_a_sum_without_terms_is_zero() -> None:
 # ---- what the inner loop is made of --------------------------------------------------
 
 
-def assembly(m: int, k: int, n: int, target: str) -> tuple[str, int, int]:
-    """The assembly of a packed product, and the rows and vectors of its tile."""
+def assembly(m: int, k: int, n: int, target: str) -> tuple[str, int, int, int]:
+    """The assembly of a packed product, the rows and vectors of its tile, and how many
+    steps of the sum are a round of its loop."""
     make = products("mk,kn->mn", np.zeros((k, n), np.float32), packed=True)
     program = program_of(make, ((m, k), "float32"))
     script = stage_text(program, "schedule", by_name(target))
-    rows, vectors = re.search(r"rows = (\d+).*vectors = (\d+)", script).groups()  # type: ignore[union-attr]
-    return stage_text(program, "asm", by_name(target)), int(rows), int(vectors)
+    return stage_text(program, "asm", by_name(target)), *tile_of(script)
+
+
+def tile_of(script: str) -> tuple[int, int, int]:
+    """The rows and vectors of a nanokernel's tile, and its steps in a round."""
+    words = (
+        re.search(rf"\b{x} = (\d+)", script) for x in ("rows", "vectors", "unroll")
+    )
+    rows, vectors, steps = (int(word[1]) for word in words if word)
+    return rows, vectors, steps
 
 
 @pytest.mark.drawn
@@ -156,12 +164,10 @@ def test_x86_inner_loop(
     sizes: tuple[int, int, int], target: str, register: str
 ) -> None:
     """A step: rows x vectors multiply-adds, vectors loads, rows broadcasts, no more."""
-    text, rows, vectors = assembly(*sizes, target)
+    text, rows, vectors, steps = assembly(*sizes, target)
     loop = loop_with(text, "vfmadd")
     work = [line for line in loop if register in line]
-    steps, rest = divmod(count(loop, "vfmadd"), rows * vectors)
-    assert steps == steps_of_round(rows, vectors)
-    assert rest == 0
+    assert count(loop, "vfmadd") == steps * rows * vectors
     assert count(work, "vmovups") == steps * vectors
     assert count(work, "vbroadcastss") == steps * rows
     assert len(work) == steps * (rows * vectors + rows + vectors)
@@ -173,10 +179,9 @@ def test_x86_inner_loop(
 )
 def test_swapped_roles(sizes: tuple[int, int, int], loads: int) -> None:
     """A wide and low tile holds its rows' numbers: what one uses lies in memory."""
-    text, rows, vectors = assembly(*sizes, "x86-64-v3")
+    text, rows, vectors, steps = assembly(*sizes, "x86-64-v3")
     assert swapped(rows, vectors, 16)
     loop = loop_with(text, "vfmadd")
-    steps = steps_of_round(rows, vectors)
     assert count(loop, "vfmadd") == steps * rows * vectors
     assert count(loop, "vbroadcastss") == steps * rows
     assert count(loop, "vmovups") == steps * loads
@@ -187,9 +192,9 @@ def test_swapped_roles(sizes: tuple[int, int, int], loads: int) -> None:
     ("target", "word"), [("aarch64", "fmla"), ("neoverse-v2", "fmla")]
 )
 def test_other_inner_loops(target: str, word: str) -> None:
-    text, rows, vectors = assembly(96, 256, 256, target)
+    text, rows, vectors, steps = assembly(96, 256, 256, target)
     loop = loop_with(text, word)
-    assert count(loop, word) == steps_of_round(rows, vectors) * rows * vectors
+    assert count(loop, word) == steps * rows * vectors
     assert touches_stack(loop) == []
 
 

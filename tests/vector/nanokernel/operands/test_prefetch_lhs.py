@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -53,10 +54,14 @@ def layer(right: np.ndarray) -> Any:
 
 
 def scheduled(program: Program, target: Target, ahead: int) -> Schedule:
-    """As it is chosen, but that only the rows are fetched."""
+    """As it is chosen, but that only the rows are fetched, in rounds of a few steps."""
     (kernel,) = program.kernels.values()
     words = choose(kernel.nest, target).directives
-    kept = (word for word in words if not isinstance(word, Prefetch))
+    kept = (
+        replace(word, unroll=4) if isinstance(word, Nanokernel) else word
+        for word in words
+        if not isinstance(word, Prefetch)
+    )
     return Schedule((*kept, Prefetch(0, ahead=ahead, level=2)))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ import pytest
 from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import PARALLEL, Map
 from nanoloom.linalg.builder.tensor import Tensor
-from nanoloom.schedule.library.nanokernels import steps_of_round
 from nanoloom.target import by_name
 from tests.filecheck import check_text, problems
 from tests.linalg.bounds import sample, wide
@@ -24,6 +22,7 @@ from tests.vector.kernel_harness import (
     stage_text,
     targets,
 )
+from tests.vector.nanokernel.test_fma import tile_of
 
 erf = np.vectorize(math.erf, otypes=[np.float64])
 M, K, N = 31, 33, 70  # no tile divides them
@@ -151,9 +150,8 @@ def test_one_kernel_that_writes_c_once() -> None:
     target = by_name("sapphirerapids")
     (call,) = program.calls
     script = stage_text(program, "schedule", target)
-    rows, vectors = re.search(r"rows = (\d+).*vectors = (\d+)", script).groups()  # type: ignore[union-attr]
-    tile = int(rows) * int(vectors)
-    steps = steps_of_round(int(rows), int(vectors))
+    rows, vectors, steps = tile_of(script)
+    tile = rows * vectors
     text = stage_text(program, "vector", target)
     result = len(call.arguments) - 1
     checks = f"""
@@ -174,7 +172,7 @@ def test_one_kernel_that_writes_c_once() -> None:
     """
     check_text(text, checks)
     loads = text.count("memref.load")  # of A alone, one a row and step
-    assert loads == (steps + 1) * int(rows)
+    assert loads == (steps + 1) * rows
     assert problems(text, checks.replace(f"COUNT-{tile}", f"COUNT-{tile + 1}"))
 
 
