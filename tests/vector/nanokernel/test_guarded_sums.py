@@ -66,6 +66,13 @@ def expected(case: Any, x: np.ndarray, w: np.ndarray, number: int) -> np.ndarray
     return np.moveaxis(convolve(padded, w.astype(np.int64), 1, words), 1, -1)
 
 
+@pytest.mark.parametrize("width", [4, 8])
+def test_nothing_is_around_a_row(width: int) -> None:
+    """The border is above and below alone, and a row of the filter is whole groups."""
+    case = ((3, 9, 11), (5, width), (1, 1), (3, 0), (1, 0))
+    test_numbers(case, "uint8", 200, "int8")
+
+
 @pytest.mark.drawn(one_in=5)
 @pytest.mark.parametrize("case", [*CASES, FAR], ids=str)
 @pytest.mark.parametrize(("kind", "number", "filters"), KINDS)

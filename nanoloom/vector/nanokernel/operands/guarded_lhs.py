@@ -89,10 +89,12 @@ class GuardedLhs:
 
     @property
     def in_groups(self) -> bool:
-        """Whether neighbours along a row are steps of the innermost sum."""
-        return (
-            self.along is not None and self.tile.shape.reduced[-1] in self.along.steps
-        )
+        """Whether neighbours along a row are steps of the innermost sum: along the
+        one that tiles may leave, or where none is around a row."""
+        along, last = self.along, self.tile.shape.reduced[-1]
+        if along is not None:
+            return last in along.steps
+        return all(last not in each.steps for each in self.around.values())
 
     @property
     def fill(self) -> ir.Value:
