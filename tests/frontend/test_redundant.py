@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +50,29 @@ def test_an_output_that_is_listed_twice() -> None:
     made = program({"x": x})
     assert list(made) == ["y"] == [value.name for value in program.outputs]
     assert (made["y"] == -x).all()
+
+
+def test_a_body_that_lists_a_value_twice() -> None:
+    """It is the last one, and all of them."""
+    value = partial(helper.make_tensor_value_info, elem_type=TensorProto.FLOAT)
+    condition = helper.make_tensor_value_info("c", TensorProto.BOOL, [])
+    number = helper.make_tensor_value_info("i", TensorProto.INT64, [])
+    after = value("b", shape=[3])
+    body = helper.make_graph(
+        [helper.make_node("Add", ["a", "x"], ["b"])],
+        "body",
+        [number, condition, value("a", shape=[3])],
+        [condition, after, after],
+    )
+    trips = onnx.numpy_helper.from_array(np.int64(4), "n")
+    loop = helper.make_node("Loop", ["n", "", "x"], ["last", "all"], body=body)
+    results = [onnx.ValueInfoProto(name="last"), onnx.ValueInfoProto(name="all")]
+    graph = helper.make_graph([loop], "g", [value("x", shape=[3])], results, [trips])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    x = np.array([0, 1, 2], np.float32)
+    made = nanoloom.compile(model, cache=Cache.temporary())({"x": x})
+    right = np.array([2 * x, 3 * x, 4 * x, 5 * x])
+    assert (made["all"] == right).all() and (made["last"] == right[-1]).all()
 
 
 def test_weights_whose_path_turns_back(tmp_path: Path) -> None:
