@@ -195,11 +195,11 @@ def test_the_code() -> None:
     text = stage_text(program, "vector", target)
     assert "memref.load %arg0" in text and "memref.alloc" not in text
     asked = len(re.findall("arith.select .*: f32", text))
-    assert asked == 3 * (2 + 1)  # channels, and rows at either end
+    assert asked == 2 + 1  # rows at either end
     found = re.search(r"Nanokernel\((\d+), (\d+)", str(choose(kernel.nest, target)))
     assert found is not None
     tile = int(found[1]) * int(found[2])
-    assert len(re.findall("vector.fma", text)) == 3 * 3 * tile  # three kinds of tiles
+    assert len(re.findall("vector.fma", text)) == 3 * tile  # three kinds of tiles
 
 
 def test_channels_along_rows() -> None:
