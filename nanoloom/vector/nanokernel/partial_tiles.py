@@ -24,9 +24,10 @@ from nanoloom.vector.emit_loops import emit_branch
 from nanoloom.vector.nanokernel import families
 from nanoloom.vector.nanokernel.balanced_tiles import balance_tiles
 from nanoloom.vector.nanokernel.guarded_sums import by_ends, unknown_end
-from nanoloom.vector.nanokernel.reduction_loops import start_values, vector_kind
+from nanoloom.vector.nanokernel.reduction_loops import vector_kind
 from nanoloom.vector.nanokernel.tile.tile import Tile, tile_of
 from nanoloom.vector.vectorize import BALANCE, TAIL, VERSIONS, noted
+from nanoloom.vector.widths import filled
 
 Values = list[ir.Value]
 
@@ -72,17 +73,22 @@ def of_rows(tile: Tile, target: Target, rows: int, fewer: list[int]) -> Values:
 
 
 def first_rows(tile: Tile, target: Target, rows: int) -> Values:
-    """The sums of the first rows, and what the others start from."""
+    """The sums of the first rows, and as many more as the full tile has."""
     if rows == tile.plan.rows:
         return of_columns(tile, target)
     first = replace(tile, plan=replace(tile.plan, rows=rows))
     sums = of_columns(first, target)
-    rest = start_values(tile, vector_kind(tile))[len(sums) :]
-    return [*sums, *rest]
+    return [*sums, *not_stored(tile)[len(sums) :]]
+
+
+def not_stored(tile: Tile) -> Values:
+    """In place of sums of rows and columns that are not inside."""
+    zero = filled(vector_kind(tile), 0)
+    return [zero] * (tile.plan.rows * tile.plan.vectors)
 
 
 def of_columns(tile: Tile, target: Target) -> Values:
-    """The sums of a tile, those of vectors that no column is in as they start."""
+    """The sums of a tile, none of vectors that no column is in."""
     vectors, said = tile.plan.vectors, noted(tile.op, TAIL)
     if not said or tile.column_count is None:
         return families.accumulate(tile, target)
@@ -92,7 +98,7 @@ def of_columns(tile: Tile, target: Target) -> Values:
         made = families.accumulate(
             replace(tile, plan=replace(tile.plan, vectors=few)), target
         )
-        every = start_values(tile, vector_kind(tile))
+        every = not_stored(tile)
         for row in range(tile.plan.rows):
             begin = row * vectors
             every[begin : begin + few] = made[row * few : (row + 1) * few]

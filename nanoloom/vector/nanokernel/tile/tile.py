@@ -147,16 +147,20 @@ class Tile:
         return [self.row_index(r) for r in range(self.plan.rows)]
 
     def mask(self, row: int, place: int) -> ir.Value | None:
-        """Which lanes of a result vector are inside, None if all of them are."""
-        if self.row_count is None and self.column_count is None:
-            return None
+        """Which lanes of a result vector are inside, None if all of them are.
+
+        A row asks, but for those of which there are so many (fewest).
+        """
+        asks = self.row_count is not None and not row < self.fewest > 1
         count = self.column_count
+        if not asks and count is None:
+            return None
         left = (
             index(self.lanes)
             if count is None
             else arith.subi(count, index(place * self.lanes))
         )
-        if self.row_count is not None:
+        if asks:
             inside = arith.cmpi(arith.CmpIPredicate.ult, index(row), self.row_count)
             left = arith.select(inside, left, index(0))
         kind = ir.VectorType.get([self.lanes], ir.IntegerType.get_signless(1))
