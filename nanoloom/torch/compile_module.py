@@ -14,6 +14,7 @@ from nanoloom.frontend.torch.exported import import_exported
 from nanoloom.frontend.torch.imported import Imported, InPlace
 from nanoloom.frontend.torch.whole_model import import_whole
 from nanoloom.torch.dimension_names import symbol_names
+from nanoloom.torch.open_recurrences import open_recurrences
 from nanoloom.torch.released_weights import release
 from nanoloom.torch.torch_program import TorchProgram
 
@@ -75,7 +76,7 @@ def arguments(example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 def export(module: Any, args: Any, kwargs: Any, shapes: Any) -> ExportedProgram:
     try:
-        with torch.no_grad():
+        with torch.no_grad(), open_recurrences():
             return torch.export.export(module, args, kwargs, dynamic_shapes=shapes)
     except Exception as error:
         told, hint = told_of(error)
@@ -93,5 +94,8 @@ def told_of(error: Exception) -> tuple[str, str]:
     if "Constraints violated" not in told:
         return told, 'torch.compile(module, backend="nanoloom") takes parts of it'
     reasons = [x.removeprefix("- ") for x in lines if x.startswith("- ")]
-    told = ": ".join([told.partition("!")[0], *reasons[:1]]).rstrip(".")
+    first = [x.partition(" If you're using")[0] for x in reasons[:1]]
+    told = ": ".join([told.partition("!")[0], *first]).rstrip(".")
+    if "specialized" in told:
+        return told, "give it a fixed size, or compute without Python numbers of it"
     return told, "give its Dim other bounds, as min=4, or take Dim.AUTO"
