@@ -80,6 +80,43 @@ def test_roi_align_of_many_channels(mode: str, count: int) -> None:
     assert not (abs(0 * got - right) <= bound).all()
 
 
+@given(
+    st.sampled_from(["avg", "max"]),
+    st.sampled_from([0, 2]),
+    st.sampled_from([1, 5, 19, 33, 70]),
+    st.sampled_from([(13, 7), (9, 40)]),
+    st.integers(0, 99),
+)
+@few_examples(6)
+def test_roi_align_of_regions_of_many_sizes(
+    mode: str, ratio: int, channels: int, size: tuple[int, int], seed: int
+) -> None:
+    """Few channels and many, of vectors that are full or not; infinities; each alone.
+
+    What a region gives does not depend on those around it, whose grids are larger.
+    """
+    r = np.random.default_rng(seed)
+    x = r.standard_normal((2, channels, *size))
+    if mode == "avg":  # the reference's largest term depends on where a NaN comes
+        x[0, 0, r.integers(size[0]), r.integers(size[1])] = np.inf
+    rois, batch = regions(r, 5, 2.0 * max(size)), np.array([1, 0, 1, 0, 1])
+    words = {
+        "mode": mode, "sampling_ratio": ratio, "output_height": 3, "output_width": 4,
+        "spatial_scale": 0.5,
+    }  # fmt: skip
+    model, feeds = model_of("RoiAlign", [x, rois, batch], words)
+    with np.errstate(invalid="ignore"):
+        right = ReferenceEvaluator(model).run(None, feeds)[0]
+        got = run_node("RoiAlign", [x, rois, batch], **words)[0]
+        alone = run_node("RoiAlign", [x, rois[3:4], batch[3:4]], **words)[0]
+    finite = np.isfinite(right)
+    # At most 13^2 samples of 4 terms; places below 80 are exact to some ulp.
+    bound = (4 * 13**2 + 16 * 80) * np.finfo(WIDE).eps * abs(x[np.isfinite(x)]).max()
+    assert (abs(got[finite] - right[finite]) <= bound).all()
+    assert np.array_equal(got[~finite], right[~finite], equal_nan=True)
+    assert (abs(alone[finite[3:4]] - right[3:4][finite[3:4]]) <= bound).all()
+
+
 def max_roi_pool(
     x: np.ndarray, rois: np.ndarray, shape: tuple[int, int], scale: float
 ) -> np.ndarray:
