@@ -27,6 +27,7 @@ from nanoloom.frontend.torch.decomposed import (
     inlined,
     require_any_size,
 )
+from nanoloom.frontend.torch.kept_sizes import kept_sizes, shape_env
 from nanoloom.frontend.torch.pair import Pair
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def of_pairs(call: Call, importer: GraphImporter) -> Any:
     guards = mode.shape_env.guards if mode and mode.shape_env else []
     known = len(guards)
     try:
-        with mode or nullcontext(), torch.no_grad():
+        with kept_sizes(shape_env(fakes)), mode or nullcontext(), torch.no_grad():
             examples = [part for fake in fakes for part in real_parts(fake)]
             traced = make_fx(run)(*examples)
         require_any_size([guard.expr for guard in guards[known:]], call.node.target)

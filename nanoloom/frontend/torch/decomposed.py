@@ -45,6 +45,7 @@ from nanoloom.frontend.torch import (
     strided,
 )
 from nanoloom.frontend.torch.call import Call, is_mutation
+from nanoloom.frontend.torch.kept_sizes import kept_sizes, shape_env
 from nanoloom.frontend.torch.memory_order import is_dense
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ def traced_rule(run: Any, examples: list[Any], target: Any) -> fx.GraphModule | 
     guards = mode.shape_env.guards if mode and mode.shape_env else []
     known = len(guards)
     try:
-        with mode or nullcontext(), torch.no_grad():
+        with kept_sizes(shape_env(examples)), mode or nullcontext(), torch.no_grad():
             made = make_fx(run, pre_dispatch=whole)(*examples)
             if any(map(is_mutation, made.graph.nodes)):  # of what it has made itself
                 functional = dispatch_functionalize(run, FunctionalTensorMode())
