@@ -65,12 +65,13 @@ def roi_align(b: Builder, node: Node) -> Tensor:
 def order_of(x: Tensor, shape: Sequence[int], ratio: int) -> Sequence[int]:
     """Dimensions of x [n, c, h, w] and of the result, as they are read and made.
 
-    Channels are last if they fill a vector, as all of a pixel have the same weights,
+    Channels are last if they fill half a vector, as all of a pixel have one weight,
     unless regions read less of an image than it takes to turn it.
     """
     regions, channels, *bins = shape
     reads = regions * prod(bins) * (ratio or USUAL_RATIO) ** 2 * CORNERS
-    is_last = channels >= lanes_of(computed_as(x.dtype)) and reads >= x.size // channels
+    is_half = 2 * channels >= lanes_of(computed_as(x.dtype))
+    is_last = is_half and reads >= x.size // channels
     return CHANNELS_LAST if is_last else range(4)
 
 

@@ -65,9 +65,13 @@ class Region:
     across: AxisWeights
 
     def by_channels(self, out: Tensor) -> Tensor:
-        """out [regions, height, width, channels] with this region."""
+        """out [regions, height, width, channels] with this region.
+
+        Channels that are less than a vector are read and written with a mask.
+        """
         b, (_, height, width, channels) = self.b, out.shape
         lanes = lanes_of(out.dtype)
+        is_full = channels >= lanes
         rounds = -(-channels // (lanes * AT_ONCE))
         block = lanes * -(-channels // (lanes * rounds))
 
@@ -77,9 +81,11 @@ class Region:
                     within(arith.addi(k, index(i)), channels, lanes)
                     for i in range(0, block, lanes)
                 ]
+                each = each if is_full else [index(0)]
                 made, out = self.pixels(row, column, each), now[0]
                 for sums, at in zip(made, each, strict=True):
-                    out = stored(b, sums, out, [self.place, row, column, at])
+                    place = [self.place, row, column, at]
+                    out = stored(b, sums, out, place, within=is_full)
                 return [out], []
 
             return repeat(b, index(channels), ([out], []), of_block, by=block)[0][0]
@@ -97,10 +103,14 @@ class Region:
     ) -> list[Scalar]:
         """A bin of vectors of channels, which begin at these."""
         b = self.b
+        is_full = self.images.shape[3] >= lanes_of(self.images.dtype)
 
         def of_row(y: ir.Value, v: Weights, sums: list[Scalar]) -> list[Scalar]:
             def of_pixel(x: ir.Value, u: Weights, sums: list[Scalar]) -> list[Scalar]:
-                pixels = [load(b, self.images, [self.image, y, x, k]) for k in channels]
+                pixels = [
+                    load(b, self.images, [self.image, y, x, k], within=is_full)
+                    for k in channels
+                ]
                 both = u.times(v)
                 pairs = zip(sums, pixels, strict=True)
                 return [both.added(total, pixel) for total, pixel in pairs]
