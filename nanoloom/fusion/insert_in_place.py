@@ -124,7 +124,7 @@ def is_insertion(op: Op) -> bool:
 
 def may_insert(op: Op, apart: dict[object, bool], *, tiles: bool, line: int) -> bool:
     """Whether the sources of all insertions into a tensor can be written in it."""
-    steps = list(op.operation.attributes["static_strides"])  # type: ignore[call-overload]
+    steps = list(op.operation.attributes["static_strides"])  # type: ignore[call-overload] - MLIR's stubs know no kinds of attributes
     if len(list(op.operation.operands)) != 2 or any(step != 1 for step in steps):
         return False
     chain = chain_of(op)

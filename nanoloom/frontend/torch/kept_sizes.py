@@ -29,7 +29,7 @@ def kept_sizes(env: Any) -> Generator[None, None, None]:
     count, before = len(env.guards), {n: getattr(env, n).copy() for n in KNOWN}
     try:
         yield
-    except Exception:
+    except Exception:  # whatever a rule of torch raises, and it is raised again
         del env.guards[count:]
         for name, known in before.items():
             now = getattr(env, name)

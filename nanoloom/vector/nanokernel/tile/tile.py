@@ -151,7 +151,8 @@ class Tile:
 
         A row asks, but for those of which there are so many (fewest).
         """
-        asks = self.row_count is not None and not row < self.fewest > 1
+        is_there = self.fewest > 1 and row < self.fewest
+        asks = self.row_count is not None and not is_there
         count = self.column_count
         if not asks and count is None:
             return None
