@@ -25,6 +25,7 @@ TARGETS = pytest.mark.parametrize("target", targets(), ids=str)
 # images, height, width, channels, filters
 CASES = [(1, 7, 19, 33, 70), (2, 6, 33, 16, 17), (1, 1, 64, 5, 64), (1, 37, 40, 9, 40)]
 EQUATION = "nhwc,cf->nhwf"
+BORDER = (0, 1, 0, 0), (0, 0, 2, 0)
 ORDERS = [(0, 3, 1, 2), (3, 0, 2, 1), (2, 3, 0, 1)]
 
 
@@ -42,6 +43,7 @@ def layer(
     """A layer of 1x1 filters with bias and ReLU, turned, and what it reads.
 
     twice: what is turned is a result, too.  plain: nothing follows the product.
+    border: zeros around the image, one above and two at its right.
     """
     x, w, bias = arrays(case)
 
@@ -50,6 +52,8 @@ def layer(
         if not words.get("plain"):
             given = made, b.constant(bias)
             made = b.elementwise(lambda s, t: (s + t).maximum(0), *given)
+        if words.get("border"):
+            made = b.pad(made, *BORDER)
         y = b.transpose(made, list(order))
         return [made, y] if words.get("twice") else y
 
@@ -116,18 +120,24 @@ def test_tasks_are_register_tiles_that_are_turned() -> None:
 @pytest.mark.drawn
 @TARGETS
 @pytest.mark.parametrize(
-    ("case", "order"), [*zip(CASES, [*ORDERS, ORDERS[0]], strict=True)], ids=str
+    ("case", "order", "border"),
+    [*zip(CASES, [*ORDERS, ORDERS[0]], [False, True, False, True], strict=True)],
+    ids=str,
 )
-def test_numbers(case: tuple[int, ...], order: tuple[int, ...], target: Target) -> None:
+def test_numbers(
+    case: tuple[int, ...], order: tuple[int, ...], border: bool, target: Target
+) -> None:
     """Tasks in any order give the same bits; with a wrong pixel the check fails."""
-    make, x = layer(case, order)
+    make, x = layer(case, order, border=border)
     program = executable(program_of(make, x), target)
     (got,), (again,) = program(x, order=at_once), program(x, order=backwards)
     assert np.array_equal(got, again)
     _, w, bias = arrays(case)
     one, other = x.astype(np.float64), w.astype(np.float64)
-    image = np.maximum(np.einsum(EQUATION, one, other) + bias, 0).transpose(order)
-    size = (np.einsum(EQUATION, abs(one), abs(other)) + abs(bias)).transpose(order)
+    image = np.maximum(np.einsum(EQUATION, one, other) + bias, 0)
+    size = np.einsum(EQUATION, abs(one), abs(other)) + abs(bias)
+    around = [*zip(*BORDER, strict=True)] if border else 0
+    image, size = (np.pad(a, around).transpose(order) for a in (image, size))
     steps = x.shape[-1] + 3
     check(got, image, steps, size)
     image = np.roll(image, 1)
