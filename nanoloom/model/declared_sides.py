@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -27,8 +27,9 @@ def spec_row(x: InputSpec, is_text: bool) -> Row:
 def describe(model: ir.Model) -> Sides:
     """Inputs and outputs as JSON takes them, and the model's strings if it has any."""
     from nanoloom.frontend.inputs import input_specs
-    from nanoloom.frontend.list_inputs import row_of
+    from nanoloom.frontend.list_inputs import holds, row_of
     from nanoloom.frontend.string_encoding import TEXTS
+    from nanoloom.frontend.symbolic_dims import name_of
     from nanoloom.frontend.text_steps.take_apart import STEPS
 
     texts = {
@@ -43,15 +44,21 @@ def describe(model: ir.Model) -> Sides:
     outputs = [
         (
             value.name or "",
-            [d if isinstance(d, int) else str(d) for d in value.shape or ()],
-            TEXT
-            if value.name in texts
-            else np.dtype(value.dtype.numpy()).name
-            if value.dtype
-            else "float32",
+            [
+                d if isinstance(d, int) else name_of(d) or f"{value.name}.{axis}"
+                for axis, d in enumerate(value.shape or ())
+            ],
+            f"{holds(value)} {element(value, texts)}".lstrip(),
         )
         for value in model.graph.outputs
     ]
     stepped: Mapping[str, Any] = model.meta.get(STEPS, {})
     own = stepped.get("declared", ()), stepped.get("steps", ())
     return inputs, outputs, model.meta.get(TEXTS, ()), *own
+
+
+def element(value: ir.Value, texts: Collection[str | None]) -> str:
+    """The element type of an output, or of the arrays in it."""
+    if value.name in texts:
+        return TEXT
+    return np.dtype(value.dtype.numpy()).name if value.dtype else "float32"

@@ -47,6 +47,11 @@ __all__ = [
     "replace_onnxruntime",
     "set_default_logger_severity",
     "set_default_logger_verbosity",
+    "disable_telemetry_events",
+    "enable_telemetry_events",
+    "has_collective_ops",
+    "preload_dlls",
+    "set_global_thread_pool_sizes",
     "set_seed",
 ]
 
@@ -84,3 +89,24 @@ def set_default_logger_verbosity(verbosity: int) -> None:
 def set_seed(seed: int) -> None:
     """Random operators take theirs from the model alone."""
     del seed
+
+
+def set_global_thread_pool_sizes(*sizes: int) -> None:
+    """A session's threads are those of its own options."""
+    del sizes
+
+
+def enable_telemetry_events() -> None:
+    """Nothing is sent."""
+
+
+def disable_telemetry_events() -> None:
+    """Nothing is sent."""
+
+
+def preload_dlls(*_: object, **__: object) -> None:
+    """Nothing to load: there is no other device than the CPU."""
+
+
+def has_collective_ops() -> bool:
+    return False

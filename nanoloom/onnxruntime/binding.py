@@ -25,10 +25,12 @@ class IOBinding:
 
     def bind_cpu_input(self, name: str, array: Any) -> None:
         """Read an array."""
+        self.require_input(name)
         self.inputs[name] = array
 
     def bind_ortvalue_input(self, name: str, value: OrtValue) -> None:
         """Read a value."""
+        self.require_input(name)
         self.inputs[name] = value.numpy()
 
     def bind_input(
@@ -41,6 +43,7 @@ class IOBinding:
         buffer_ptr: int,
     ) -> None:
         """Read memory at an address."""
+        self.require_input(name)
         require_cpu(device_type, device_id)
         self.inputs[name] = array_at(buffer_ptr, shape, element_type)
 
@@ -63,8 +66,16 @@ class IOBinding:
         here = array_at(buffer_ptr or 0, shape or (), element_type) if given else None
         self.places[name] = here
 
+    def require_input(self, name: str) -> None:
+        """Raise RuntimeError for an input that the model does not have."""
+        if all(x.name != name for x in self._session.get_inputs()):
+            said = f"Failed to find NodeArg with name: {name} in the def list"
+            raise RuntimeError(said)
+
     def run(self) -> None:
-        """Run the session once."""
+        """Run the session once.  Raises RuntimeError if no output is bound."""
+        if not self.places:
+            raise RuntimeError("At least one output should be requested.")
         into = {name: array for name, array in self.places.items() if array is not None}
         self.made = self._session.computed(self.inputs, list(self.places), into)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ NAMES = {"float32": "float", "float64": "double"}  # others are called as numpy'
 
 @dataclass(frozen=True)
 class NodeArg:
-    """An input or output: shape has names for open dimensions."""
+    """An input or output: shape has names for open dimensions, None without one."""
 
     name: str
     type: str
@@ -23,7 +24,20 @@ class NodeArg:
     @classmethod
     def of(cls, side: Interface) -> NodeArg:
         """As nanoloom describes it."""
-        return cls(side.name, kind_of(side), list(side.shape))
+        if side.holds:
+            return cls(side.name, kind_of(side), [])
+        unnamed = [f"{side.name}.{axis}" for axis in range(len(side.shape))]
+        dims = [
+            None if d == own else d for d, own in zip(side.shape, unnamed, strict=True)
+        ]
+        return cls(side.name, kind_of(side), dims)
+
+    @classmethod
+    def of_weight(
+        cls, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> NodeArg:
+        """An input that a weight is the default of."""
+        return cls(name, tensor_kind(dtype), list(shape))
 
 
 def kind_of(side: Interface) -> str:

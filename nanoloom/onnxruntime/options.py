@@ -4,10 +4,13 @@ taken and change nothing."""
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from nanoloom.onnxruntime.errors import Unavailable
+from nanoloom.onnxruntime.given_weights import FOLDER, GivenWeights
+from nanoloom.onnxruntime.values import OrtValue
 
 
 class GraphOptimizationLevel(enum.IntEnum):
@@ -35,13 +38,14 @@ class ExecutionOrder(enum.IntEnum):
     MEMORY_EFFICIENT = 2
 
 
-@dataclass
+@dataclass(slots=True)
 class SessionOptions:
     """Options of a session.
 
     intra_op_num_threads: threads, 0 for as many as suit the process.  Dimensions that
-    are overridden by name are bound.  optimized_model_filepath, enable_profiling and
-    libraries of operators are refused; the others change nothing.
+    are overridden by name are bound.  weights: those that a client gives in place of
+    the model's.  optimized_model_filepath, enable_profiling and libraries of operators
+    are refused; the others change nothing.
     """
 
     intra_op_num_threads: int = 0
@@ -62,6 +66,8 @@ class SessionOptions:
     logid: str = ""
     use_deterministic_compute: bool = True
     use_per_session_threads: bool = True
+    weights: GivenWeights = field(default_factory=GivenWeights)
+    providers: list[str] = field(default_factory=list[str])
     _dims: dict[str, int] = field(default_factory=dict[str, int])
     _entries: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -74,12 +80,43 @@ class SessionOptions:
         raise Unavailable(f"dimensions have no denotations here: bind {name!r} by name")
 
     def add_session_config_entry(self, key: str, value: str) -> None:
-        """Kept, to be asked for again; no entry means anything here."""
+        """Kept, to be asked for again; that of the folder of external weights counts.
+
+        No other entry means anything here.
+        """
         self._entries[key] = value
 
     def get_session_config_entry(self, key: str) -> str:
-        """An entry; raises KeyError where there is none."""
-        return self._entries[key]
+        """An entry; raises RuntimeError where there is none."""
+        return entry(self._entries, "SessionOptions", key)
+
+    @property
+    def folder(self) -> str | None:
+        """Where the files of external weights are, if it is said."""
+        return self._entries.get(FOLDER)
+
+    def add_initializer(self, name: str, value: OrtValue) -> None:
+        """A value in place of a weight."""
+        self.weights.arrays[name] = value.numpy()
+
+    def add_external_initializers(
+        self, names: Sequence[str], values: Sequence[OrtValue]
+    ) -> None:
+        """Values in place of weights that are in other files."""
+        for name, value in zip(names, values, strict=True):
+            self.add_initializer(name, value)
+
+    def add_external_initializers_from_files_in_memory(
+        self, names: Sequence[str], contents: Sequence[bytes], lengths: Sequence[int]
+    ) -> None:
+        """Contents in place of the files that weights are in."""
+        for name, content, length in zip(names, contents, lengths, strict=True):
+            self.weights.files[name] = bytes(memoryview(content)[:length])
+
+    def add_provider(self, name: str, options: Mapping[str, str]) -> None:
+        """A session says which providers there are not."""
+        del options
+        self.providers.append(name)
 
     def register_custom_ops_library(self, path: str) -> None:
         """Raises NotImplemented: operators of other libraries are not called."""
@@ -87,7 +124,7 @@ class SessionOptions:
 
     def has_providers(self) -> bool:
         """Whether providers were added; the CPU is always there."""
-        return False
+        return bool(self.providers)
 
     @property
     def dims(self) -> dict[str, int]:
@@ -107,7 +144,7 @@ class SessionOptions:
             )
 
 
-@dataclass
+@dataclass(slots=True)
 class RunOptions:
     """Options of a run, which are taken and change nothing but for `terminate`."""
 
@@ -123,8 +160,15 @@ class RunOptions:
         self._entries[key] = value
 
     def get_run_config_entry(self, key: str) -> str:
-        """An entry; raises KeyError where there is none."""
-        return self._entries[key]
+        """An entry; raises RuntimeError where there is none."""
+        return entry(self._entries, "RunOptions", key)
+
+
+def entry(entries: Mapping[str, str], kind: str, key: str) -> str:
+    """What is configured under a key; raises RuntimeError for nothing."""
+    if key not in entries:
+        raise RuntimeError(f"{kind} does not have configuration with key: {key}")
+    return entries[key]
 
 
 def threads_of(options: Any) -> int | None:

@@ -34,9 +34,16 @@ class OrtValue:
         device_type: str = CPU,
         device_id: int = 0,
     ) -> OrtValue:
-        """Memory for a tensor; element_type: numpy's."""
+        """Memory for a tensor; element_type: numpy's, or ONNX's number of it."""
         require_cpu(device_type, device_id)
-        return OrtValue(np.empty(tuple(shape), np.dtype(element_type)))
+        return OrtValue(np.empty(tuple(shape), dtype_of(element_type)))
+
+    @staticmethod
+    def ortvalue_from_numpy_with_onnx_type(
+        data: np.ndarray, onnx_element_type: int
+    ) -> OrtValue:
+        """An array whose bytes are of another element type of the same size."""
+        return OrtValue(data.view(dtype_of(onnx_element_type)))
 
     def numpy(self) -> Any:
         """The array, or the list of arrays."""
@@ -89,6 +96,15 @@ class OrtValue:
 
     def __dlpack_device__(self) -> Any:
         return self._value.__dlpack_device__()
+
+
+def dtype_of(element_type: Any) -> np.dtype[Any]:
+    """numpy's element type; that of ONNX's number, too."""
+    import onnx
+
+    if isinstance(element_type, int):
+        return onnx.helper.tensor_dtype_to_np_dtype(element_type)
+    return np.dtype(element_type)
 
 
 class OrtDevice:

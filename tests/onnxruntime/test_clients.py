@@ -40,7 +40,7 @@ def both(client: Any, folder: Path) -> tuple[Any, Any]:
     return client(onnxruntime, folder), client(nanoloom.onnxruntime, folder)
 
 
-@pytest.mark.parametrize("client", [clients.runs, clients.bound])
+@pytest.mark.parametrize("client", [clients.runs, clients.bound, clients.weighted])
 def test_arrays_are_the_same(client: Any, tmp_path: Path) -> None:
     """Sums and differences of small integers are exact."""
     theirs, ours = both(client, tmp_path)
