@@ -74,7 +74,18 @@ def estimate(nest: LoopNest, plan: Sequence[Fusion], target: Target) -> Estimate
     made = [computed(stage, around[stage.name]) for stage in stages]
     least = [points(whole(stage)) for stage in stages]
     again = [max(0, m - n) for m, n in zip(made, least, strict=True)]
-    levels = [level(nest, stages, around, each) for each in capacities(target.caches)]
+    touched = {
+        stage.name: [
+            bytes_inside(nest, stage, each)
+            for each in (whole(stage), *(step.sizes for step in around[stage.name]))
+        ]
+        for stage in stages
+    }
+    between = made_inside(nest)
+    levels = [
+        level(stages, around, touched, between, each)
+        for each in capacities(target.caches)
+    ]
     return Estimate(sum(made), sum(again), tuple(levels))
 
 
@@ -92,26 +103,28 @@ def capacities(caches: Cache) -> list[tuple[str, int]]:
 
 
 def level(
-    nest: LoopNest,
     stages: Sequence[Statement],
-    around: dict[str, tuple[Step, ...]],
+    around: Mapping[str, tuple[Step, ...]],
+    touched: Mapping[str, Sequence[Mapping[str, int]]],
+    between: Mapping[str, int],
     cache: tuple[str, int],
 ) -> Level:
-    """The terms of one cache."""
+    """The terms of one cache.
+
+    touched: of each stage, bytes of all steps of each loop around it, and of one of the
+    innermost.  between: bytes of temporaries (`made_inside`).
+    """
     name, capacity = cache
-    kept = made_inside(nest, capacity)
     most = moved = 0
     for stage in stages:
-        steps = around[stage.name]
-        sizes = [whole(stage), *(step.sizes for step in steps)]
-        touched = [bytes_inside(nest, stage, each) for each in sizes]
-        fits = (n for n, x in enumerate(touched) if sum(x.values()) <= capacity)
+        steps, own = around[stage.name], touched[stage.name]
+        fits = (n for n, x in enumerate(own) if sum(x.values()) <= capacity)
         depth = next(fits, len(steps))
-        most = max(most, sum(touched[depth].values()))
+        most = max(most, sum(own[depth].values()))
         moved += sum(
-            round(size * times(stage, buffer, steps[:depth], touched))
-            for buffer, size in touched[depth].items()
-            if buffer not in kept
+            round(size * times(stage, buffer, steps[:depth], own))
+            for buffer, size in own[depth].items()
+            if between.get(buffer, capacity + 1) > capacity
         )
     return Level(name, capacity, most, moved)
 
@@ -140,14 +153,14 @@ def times(
     return found
 
 
-def made_inside(nest: LoopNest, capacity: int) -> set[str]:
-    """The temporaries of which a cache holds as much as there is at a time: all, or
-    what is made inside of a loop of what reads them."""
-    found: set[str] = set()
+def made_inside(nest: LoopNest) -> dict[str, int]:
+    """Of each temporary, the bytes that there are at a time: all, or what is made
+    inside of a loop of what reads it.  A cache that holds those holds the temporary."""
+    found: dict[str, int] = {}
     for stage in nest.stages:
         around = steps_around(nest, stage)
         inside = around[-1].sizes if around else whole(stage)
         touched = bytes_inside(nest, stage, inside)
-        made = {write.buffer for write in stage.writes} - {*nest.results}
-        found |= {name for name in made if touched[name] <= capacity}
+        for name in {write.buffer for write in stage.writes} - {*nest.results}:
+            found[name] = min(touched[name], found.get(name, touched[name]))
     return found

@@ -8,8 +8,7 @@
 
 The tensor between is never whole in memory.  Legality is the affine footprint of what
 is read, whatever reads it: of whole rows (nest/parts.py), or of panels of a product's
-columns (nest/panel_parts.py).  Cost is what blocks compute again, and what they bring
-into the cache again, against the bytes that stay there (cost/profit.py).
+columns (nest/panel_parts.py).  Cost is that of their nest (pair_losses.py).
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from nanoloom.cost.profit import Profit, profit
 from nanoloom.fusion.candidate_nest import nest_of
 from nanoloom.fusion.fuse import (
     Front,
@@ -31,6 +29,7 @@ from nanoloom.fusion.group import LIMIT, Group, group_of, row_shaped, users
 from nanoloom.fusion.guarded_reads import guard, readers_of
 from nanoloom.fusion.insert_in_place import is_insertion, source_of
 from nanoloom.fusion.pad_op import border_around
+from nanoloom.fusion.pair_losses import Losses, Pair
 from nanoloom.fusion.read_through_views import is_permutation, is_reduction
 from nanoloom.ir.linalg_query import (
     Kind,
@@ -42,13 +41,9 @@ from nanoloom.ir.linalg_query import (
 )
 from nanoloom.ir.loop_nest import alone
 from nanoloom.ir.mlir import ir, made_by
-from nanoloom.nest.contraction import bits
-from nanoloom.nest.footprint import Sizes
 from nanoloom.nest.nest import LoopNest
-from nanoloom.nest.panel_parts import PANEL_VECTORS, is_by_columns, panel_parts
-from nanoloom.nest.parts import blocks, has_windows, reuses_panels, task_axes
-from nanoloom.nest.tasks import in_tasks
-from nanoloom.target.facts import Target
+from nanoloom.nest.panel_parts import is_by_columns
+from nanoloom.nest.parts import has_windows
 
 SHARED_BORDER = "what lies around it is read elsewhere, too"
 
@@ -58,13 +53,10 @@ class Footprints:
     """The rule about what is joined.
 
     weights: the arguments that are parameters, of which panels can be packed.
-    known: whether all sizes are: blocks that their number decides are of known ones
-    alone.
     """
 
     weights: Sequence[ir.Value]
-    target: Target
-    known: bool
+    losses: Losses
 
     def fuse(
         self, groups: list[Group], *, rows: bool = False, permutes: bool = False
@@ -108,9 +100,9 @@ class Joined:
         no question."""
         why, between = None, ()
         if self.is_read_once():
-            why = self.refusal() or self.loss_in_panels(permutes=permutes)
+            why = self.refusal() or self.loss(rows=False, permutes=permutes)
         if why != "" and rows and self.is_read_by_rows():
-            why = self.refusal() or self.loss_in_rows()
+            why = self.refusal() or self.loss(rows=True, permutes=permutes)
         if why == "" and self.insertion is not None:
             between = is_padded(self.reader.ops[0], self.insertion, self.value)
         if why is None or why or between is None:
@@ -145,71 +137,18 @@ class Joined:
         fit = all(map(is_generic, ops)) and len(ops) < LIMIT
         return "" if fit else "one kernel would have too many operations"
 
-    def apart(self) -> LoopNest:
-        """Both as kernels of their own, whose stages follow each other row by row."""
-        nest, count = self.nest(), len(self.source.ops)
-        for part in (nest.stages[:count], nest.stages[count:]):
-            last = part[-1]
-            own = nest.of_stages(part, [write.buffer for write in last.writes])
-            ones: Sizes = {last.names[d]: 1 for d in task_axes(own)}
-            nest = in_tasks(nest, last, ones, part)
-        return nest
+    def loss(self, *, rows: bool, permutes: bool) -> str | None:
+        """Why one kernel does not pay; "" where it does, None where that is no
+        question."""
+        windows = is_windows(self.reader.ops[0])
+        pair = Pair(self.nest(), len(self.source.ops), rows, permutes, windows)
+        return self.given.losses.of(pair)
 
     def nest(self) -> LoopNest:
         """Of both, without the border between them."""
         same = {inputs(self.reader.ops[0])[0]: self.value} if self.insertion else {}
         ops = [*self.source.ops, *self.reader.ops]
         return nest_of(ops, self.given.weights, same)
-
-    def loss_in_panels(self, *, permutes: bool) -> str | None:
-        """Why a task's part of what is read does not stay in the cache, or why that
-        does not pay; "" where it does, None where that is no question."""
-        nest = self.nest()
-        found = panel_parts(nest, nest.stages[len(self.source.ops) - 1])
-        if found is None:
-            return "no block of it is a block of what a product makes"
-        if found.is_permutation:
-            return "" if permutes else None
-        target = self.given.target
-        columns, cache = PANEL_VECTORS * target.lanes(bits("f32")), target.caches
-        sizes = found.blocks(columns, cache)
-        if found.is_scattered:
-            return "small windows side by side on several axes read few rows together"
-        if not found.fit(sizes, cache):
-            return "what a block of its reader reads is more than half of the cache"
-        if not any(map(found.overlap, found.names)):
-            return ""
-        if not self.given.known:
-            return "its windows overlap, and its sizes are not known"
-        if any(stage.has_functions for stage in found.following):
-            return "functions behind its windows read them in memory"
-        fused = in_tasks(nest, found.last, sizes)
-        made = profit(self.apart(), fused, target, found.idle)
-        return "" if made.cycles > 0 else loss(made)
-
-    def loss_in_rows(self) -> str | None:
-        """The same for whole rows, and for windows of what is no product."""
-        nest, target = self.nest(), self.given.target
-        if not self.given.known or nest.last is None:
-            return None
-        kinds = {x.element for stage in nest.stages for x in stage.reads}
-        if kinds != {"f32"} and not is_windows(self.reader.ops[0]):
-            return "not all of its numbers are f32"
-        sizes = blocks(nest)
-        if not sizes:
-            return "one task makes all of what reads it"
-        fused = in_tasks(nest, nest.last, sizes)
-        if not reuses_panels(fused, target):
-            return "few rows of it would read all of the weights again"
-        made = profit(nest, fused, target)
-        return "" if made.cycles >= 0 else loss(made)
-
-
-def loss(made: Profit) -> str:
-    return (
-        f"blocks of its reader would spare the cache {made.spared:,} B and compute "
-        f"{made.again:,} points again"
-    )
 
 
 def rank(value: ir.Value) -> int:

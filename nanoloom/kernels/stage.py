@@ -33,6 +33,7 @@ from nanoloom.fusion.layouts.layout import layout_named
 from nanoloom.fusion.layouts.products import product_of
 from nanoloom.fusion.layouts.stage import plan_layouts
 from nanoloom.fusion.multi_output_fusion import fuse_multiple_outputs
+from nanoloom.fusion.pair_losses import Losses
 from nanoloom.fusion.read_through_views import read_through_views
 from nanoloom.fusion.recompute_in_readers import recompute_in_readers
 from nanoloom.fusion.slices import first_slices, shapes_before_slices
@@ -160,7 +161,7 @@ def joined(
     weights: the arguments that are parameters.  in_rows: whether tasks have whole rows
     of images, of sizes that are known.
     """
-    footprints = Footprints(weights, target, in_rows)
+    footprints = Footprints(weights, Losses(target, in_rows))
     groups = fuse_into_readers(form_groups(block))
     groups = fuse_product_chains(groups, weights, target.caches)
     groups = inline_producers(footprints.fuse(groups))

@@ -14,8 +14,11 @@ from onnx.parser import parse_model
 
 import nanoloom
 from nanoloom.compiler import Report, partition_model
+from nanoloom.cost.profit import Profit, profit
+from nanoloom.fusion import pair_losses
 from nanoloom.fusion.fusion_plan import FUSED
 from nanoloom.kernels.program import Kernel
+from nanoloom.nest.nest import LoopNest
 from nanoloom.options import CompileOptions
 from nanoloom.schedule.choose import choose
 from nanoloom.schedule.language import StoreAt
@@ -132,3 +135,31 @@ def test_the_plan_and_its_schedule(words: str, count: int) -> None:
 
 def test_what_is_read_elsewhere_stays_apart() -> None:
     assert len(kernels(STEPS, "float[a, b, c, d] y, float[e, f, g, h] t")) == 2
+
+
+def test_a_block_that_repeats_is_asked_about_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What decides is the nest of two groups, which is the same in every block."""
+    asked: list[object] = []
+
+    def counted(apart: LoopNest, *others: Any) -> Profit:
+        asked.append(apart)
+        return profit(apart, *others)
+
+    monkeypatch.setattr(pair_losses, "profit", counted)
+    branches = ("Neg", "Abs", "Exp", "Sin")
+    lines = [
+        f"a{n} = {word}(x) b{n} = {STEPS}(a{n}) c{n} = {STEPS}(b{n})"
+        for n, word in enumerate(branches)
+    ]
+    text = f"""<ir_version: 8, opset_import: ["" : 18]>
+    g (float[1, 64, 61, 53] x) => (float[a, b, c, d] y) {{
+        {" ".join(lines)}
+        y = Concat<axis = 1>({", ".join(f"c{n}" for n in range(len(branches)))})
+    }}"""
+    program = nanoloom.compile(parse_model(text), options=CompileOptions(TARGET))
+    model = program.source.entry(program.static_shapes(), {})
+    made = partition_model(model, CompileOptions(TARGET), Report())
+    joined = [kernel for kernel in made.kernels.values() if kernel.nest.plan]
+    assert joined and 0 < len(asked) < len(branches)
