@@ -62,8 +62,10 @@ def read_archive(path: Path, via: str = "graph") -> ir.Model:
     require_torch(str(path))
     import torch
 
+    from nanoloom.frontend.torch.archives import load
+
     try:
-        exported = torch.export.load(path)
+        exported = load(path)
     except Exception as error:
         lines = str(error).splitlines() or [type(error).__name__]
         raise ModelError(
