@@ -1,8 +1,9 @@
-"""An archive of one object, as linkers take it: `ar` without reading what goes in."""
+"""Archives as linkers take them: `ar` without reading what goes in."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 _MAGIC = b"!<arch>\n"
 
@@ -23,6 +24,21 @@ def archive_head(name: str, size: int, symbols: Sequence[str]) -> bytes:
     index = b"".join(number.to_bytes(4, "big") for number in numbers) + texts
     head = _MAGIC + _member("/", index_size) + index
     return head + _member("//", len(names)) + names + _member("/0", size)
+
+
+def archive_of(objects: Sequence[bytes]) -> bytes:
+    """Objects in one file, for a linker that takes all of them: it has no index."""
+    parts = [_MAGIC]
+    for number, code in enumerate(objects):
+        parts += [_member(f"{number}.o/", len(code)), code, b"\n" * (len(code) % 2)]
+    return b"".join(parts)
+
+
+def all_of(objects: Sequence[bytes], scratch: Path) -> list[str]:
+    """Arguments for objects, which lie in one file: to make one takes as long as lld
+    has for an object."""
+    (scratch / "objects.a").write_bytes(archive_of(objects))
+    return ["--whole-archive", "objects.a", "--no-whole-archive"]
 
 
 def _member(name: str, size: int) -> bytes:

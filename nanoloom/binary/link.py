@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from nanoloom import sealed_files
+from nanoloom.binary.archive import all_of
 from nanoloom.binary.elf import (
     PAGE,
     PARAMETER_SECTION,
@@ -226,13 +227,14 @@ def linked(
     machine = Machine.of(objects[0][:64])
     stubs = _stubs(machine, cache)
     code = cache.in_draft(
-        lambda scratch: _linked([*objects, *stubs], name, exports, room, scratch)
+        lambda scratch: _linked(objects, stubs, name, exports, room, scratch)
     )
     return with_room(code, room[1]) if room else code
 
 
 def _linked(
     objects: Sequence[bytes],
+    stubs: Sequence[bytes],
     name: str,
     exports: Sequence[str],
     room: tuple[str, int] | None,
@@ -242,15 +244,15 @@ def _linked(
     (scratch / "exports.map").write_text(f"{{ global: {shown} local: *; }};\n")
     files = list(objects)
     more: list[str] = []
+    for number, code in enumerate(stubs):
+        (scratch / f"{number}.so").write_bytes(code)
+        more.append(f"{number}.so")
     if room:
         files.append(empty_object(Machine.of(objects[0][:64]), *room))
         (scratch / "parameters.ld").write_text(PARAMETER_SCRIPT)
         more.append("parameters.ld")
-    names = [f"{number}.o" for number in range(len(files))]
-    for each, code in zip(names, files, strict=True):
-        (scratch / each).write_bytes(code)
     arguments = ["ld.lld", *LINK_FLAGS, "--version-script=exports.map"]
-    arguments += ["-soname", name, "-o", "made", *names, *more]
+    arguments += ["-soname", name, "-o", "made", *all_of(files, scratch), *more]
     Run(arguments, f"linking {name}", scratch).wait()
     return (scratch / "made").read_bytes()
 
@@ -289,10 +291,8 @@ def merged(objects: Sequence[bytes], what: str, cache: Cache) -> bytes:
     """One relocatable object of many.  what: names it in an error."""
 
     def link(scratch: Path) -> bytes:
-        names = [f"{number}.o" for number in range(len(objects))]
-        for name, code in zip(names, objects, strict=True):
-            (scratch / name).write_bytes(code)
-        Run(["ld.lld", "-r", "-o", "made", *names], f"linking {what}", scratch).wait()
+        arguments = ["ld.lld", "-r", "-o", "made", *all_of(objects, scratch)]
+        Run(arguments, f"linking {what}", scratch).wait()
         return (scratch / "made").read_bytes()
 
     return cache.in_draft(link)
