@@ -30,6 +30,7 @@ from nanoloom.dynamic.graph import open_values
 from nanoloom.dynamic.polynomial import Dims, Size
 from nanoloom.dynamic.sample_walk import Walked, Walks, forget_others
 from nanoloom.dynamic.samples import Samples, are_of_images, proving
+from nanoloom.dynamic.size_limits import narrowed
 from nanoloom.errors import Error, InternalError
 from nanoloom.graph.shared_decisions import SharedDecisions
 from nanoloom.interface.bounds import Bounds
@@ -47,6 +48,7 @@ class OpenModel:
     """How to bind it to numbers; samples of them stand for the others.
 
     bounds: of the dimensions by name.  inputs: their shapes as the model declares them.
+    limits: sizes that may not be below 0, as it says itself.
     walked: what is known of it, of samples that did not do.
     """
 
@@ -54,6 +56,7 @@ class OpenModel:
     samples: Samples
     bounds: Mapping[str, Bounds]
     inputs: Sequence[Sequence[int | str]]
+    limits: tuple[Size, ...] = ()
     walked: Walked = field(default_factory=dict)
 
     def walks(self) -> Walks:
@@ -148,7 +151,7 @@ def sized_for(
     images = are_of_images(found.samples)
     alike = SharedDecisions(images, fixed=found.fixed, unfit=found.unfit)
     programs = cut(alike)
-    many = joined(programs, found.limits)
+    many = joined(programs, (*model.limits, *found.limits))
     pixels = alike.for_few_pixels()
     few, count = (pixels, pixels_of) if pixels else (alike.for_small_batch(), rows_of)
     points = count(programs, samples)
@@ -189,5 +192,8 @@ def batched(
         require_rows(walks, batch, [x.name for x in row.graph.outputs])
     one = partition_model(row, options, report)
     rows = [batch in shape[:1] for shape in model.inputs]
-    bounds, caches = model.bounds.get(batch, Bounds(0)), options.target.leader.caches
+    bounds = narrowed(model.bounds.get(batch, Bounds(0)), batch, model.limits)
+    if bounds is None:
+        raise NotDynamic("what it asks of other sizes is nothing of a row")
+    caches = options.target.leader.caches
     return batched_program(one, batch, rows, bounds, caches)

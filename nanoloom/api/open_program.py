@@ -18,12 +18,15 @@ import numpy as np
 
 from nanoloom.cache import Cache, key
 from nanoloom.dynamic.dynamic_refusal import NotDynamic, Others, with_dims
+from nanoloom.dynamic.polynomial import Size
 from nanoloom.dynamic.samples import Samples, are_of_images, tried_samples
+from nanoloom.dynamic.size_limits import limits_of
 from nanoloom.errors import (
     Error,
     InputError,
     InternalError,
     ModelError,
+    ModelWarning,
     Unsupported,
 )
 from nanoloom.graph.data_dependent.rooms import Unbounded
@@ -130,6 +133,7 @@ class OpenProgram:
         """
         if self.reason:
             return None
+        self.source.conditions.require(shapes)
         dims = self.numbers(shapes)
         if dims is None or any(not n and d not in empty for d, n in dims.items()):
             return None
@@ -170,6 +174,9 @@ class OpenProgram:
             reason = f"no number is given for dimension {', '.join(self.names)}, and"
             hint = "" if "--dim" in self.reason else f"bind it: {how}"
             raise InputError(f"{reason} {why}: {self.reason}", hint=hint)
+        if unasked := self.limits[1]:
+            told = f"is right only where {unasked[0]}, which a file does not ask"
+            warnings.warn(told, ModelWarning, stacklevel=2)
         return made
 
     def to_link(self, empty: Set[str] = frozenset()) -> Compiled | None:
@@ -269,8 +276,14 @@ class OpenProgram:
             self.shapes,
             bounds,
             [[self.known.get(str(d), d) for d in x.shape] for x in self.inputs],
+            self.limits[0],
             walked,
         )
+
+    @cached_property
+    def limits(self) -> tuple[tuple[Size, ...], tuple[str, ...]]:
+        """Sizes that may not be below 0, and what no file asks, as the model says."""
+        return limits_of(self.source.conditions, self.inputs, self.known)
 
     def shapes(self, dims: Mapping[str, int]) -> Shapes:
         """Of the inputs, for numbers of the open dimensions."""

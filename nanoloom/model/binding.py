@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from nanoloom.cache import Cache, key
-from nanoloom.dynamic.polynomial import Dims
+from nanoloom.dynamic.polynomial import Dims, Size
 from nanoloom.dynamic.samples import Samples
 from nanoloom.errors import DataDependent
 from nanoloom.fork_lock import wait_for_compiler
@@ -146,6 +146,7 @@ class Binding:
         """The program, compiled."""
         from nanoloom.compiler import compile_model
 
+        self.source.conditions.require(self.shapes)
         with report.waiting("read"):
             model = self._entry(self.shapes)
         return compile_model(model, self.options, self.cache, report)
@@ -176,12 +177,14 @@ class OpenBinding(Binding):
 
     shapes: of the inputs, by the first sample; declared: as the model has them.
     bounds: of the dimensions by name.  walked: what other samples have found out.
+    limits: sizes that may not be below 0, as the model says itself.
     """
 
     samples: Samples
     shapes_of: Callable[[Dims], Mapping[str, tuple[int, ...]]]
     bounds: Mapping[str, Bounds]
     declared: Sequence[Sequence[int | str]]
+    limits: tuple[Size, ...] = ()
     walked: Walked = field(default_factory=dict)
 
     def _named(self) -> str:
@@ -213,7 +216,7 @@ class OpenBinding(Binding):
             with self.report.waiting("read"):
                 return self._entry(self.shapes_of(dims))
 
-        given = self.samples, self.bounds, self.declared, self.walked
+        given = self.samples, self.bounds, self.declared, self.limits, self.walked
         return OpenModel(bound, *given)
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from nanoloom.interface.size_conditions import KEY
+
 if TYPE_CHECKING:  # a second to import, and a compiled model runs without it
     import onnx_ir as ir
 
@@ -15,9 +17,9 @@ if TYPE_CHECKING:  # a second to import, and a compiled model runs without it
 TEXT = "string"  # in place of an element type
 Row: TypeAlias = "tuple[str, Sequence[int | str], str]"  # name, shape, element type
 # Of the code's inputs, of outputs; then the model's strings, what steps before the code
-# take, and the steps.
+# take, the steps, and conditions on sizes.
 Side: TypeAlias = "Sequence[Row]"
-Sides: TypeAlias = "tuple[Side, Side, Sequence[str], Side, Sequence[Any]]"
+Sides: TypeAlias = "tuple[Side, Side, Sequence[str], Side, Sequence[Any], str]"
 
 
 def spec_row(x: InputSpec, is_text: bool) -> Row:
@@ -54,7 +56,8 @@ def describe(model: ir.Model) -> Sides:
     ]
     stepped: Mapping[str, Any] = model.meta.get(STEPS, {})
     own = stepped.get("declared", ()), stepped.get("steps", ())
-    return inputs, outputs, model.meta.get(TEXTS, ()), *own
+    conditions = model.metadata_props.get(KEY, "")
+    return inputs, outputs, model.meta.get(TEXTS, ()), *own, conditions
 
 
 def element(value: ir.Value, texts: Collection[str | None]) -> str:

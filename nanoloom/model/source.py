@@ -19,6 +19,7 @@ from nanoloom.frontend.custom_operators import registered_versions
 from nanoloom.frontend.text_steps.steps import TextStep
 from nanoloom.frontend.text_steps.texts import NO_TEXTS, Texts
 from nanoloom.interface.interface import Interface
+from nanoloom.interface.size_conditions import NO_CONDITIONS, SizeConditions
 from nanoloom.model.declared_sides import TEXT, Row, Sides, describe
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Source:
         self.given, self._cache = given, cache
         self._model: onnx_ir.Model | None = None
         self._simplified: onnx_ir.Model | None = None
-        self.texts = NO_TEXTS  # those of its interface, once that is known
+        self.texts, self.conditions = NO_TEXTS, NO_CONDITIONS  # of its interface
         self._hashed: Future[str] = Future()
         self._seen: dict[Path, object] = {}  # its files when they were read
         if isinstance(given, str | Path):
@@ -167,7 +168,8 @@ class Source:
                     )
 
             self._hashed.add_done_callback(keep)
-        entries, outputs, strings, inputs, steps = json.loads(known)
+        entries, outputs, strings, inputs, steps, conditions = json.loads(known)
+        self.conditions = SizeConditions.read(conditions)
         sides = [tuple(map(interface, side)) for side in (entries, outputs)]
         self.texts = Texts(
             strings,
@@ -232,7 +234,7 @@ class Entering(Source):
 
     def __init__(self, given: Computation | Text) -> None:
         self.given = self.given_entry = given
-        self.texts = NO_TEXTS
+        self.texts, self.conditions = NO_TEXTS, NO_CONDITIONS
         self._hashed = Future()
         self._hashed.set_result(given.digest)
 
@@ -242,7 +244,7 @@ class Entering(Source):
     def declared(self) -> Sides:
         sides = (self.given_entry.inputs, self.given_entry.outputs)
         made = [[(x.name, list(x.shape or ()), x.dtype.name) for x in s] for s in sides]
-        return made[0], made[1], (), (), ()
+        return made[0], made[1], (), (), (), ""
 
     def entry(
         self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]

@@ -28,6 +28,7 @@ class SplitSymbols(Source):
     def __init__(self, source: Source, apart: Mapping[Place, str]) -> None:
         self.given, self._hashed, self._model = source.given, source._hashed, None
         self.source, self.apart, self.texts = source, apart, source.texts
+        self.conditions = source.conditions
         self._simplified = None
 
     def unchanged(self) -> str:
@@ -47,6 +48,7 @@ class SplitSymbols(Source):
         self, cache: Cache
     ) -> tuple[tuple[Interface, ...], tuple[Interface, ...]]:
         inputs, outputs = self.source.interface(cache)
+        self.conditions = self.source.conditions
         shapes = renamed({x.name: x.shape for x in inputs}, self.apart)
         made = tuple(replace(x, shape=shapes[x.name]) for x in inputs)
         self.texts = replace(self.source.texts, entries=made)

@@ -21,7 +21,6 @@ from nanoloom.model.pickled import unpicklable
 from nanoloom.torch.direct_call import DirectCall, direct_call
 from nanoloom.torch.held_weights import HeldWeights, Same
 from nanoloom.torch.memory import require_apart
-from nanoloom.torch.size_guards import SizeGuards
 
 Build = Callable[[], tuple[Program, Imported]]
 
@@ -41,7 +40,7 @@ class TorchProgram:
     ) -> None:
         """released: the weights are the program's alone; they change no more."""
         self.exported, self._released = exported, released
-        self._build, self._guards = build, SizeGuards(exported)
+        self._build = build
         names = [*exported.state_dict, *exported.constants]
         every = {name: held(exported, name) for name in names}
         self._held = {n: t for n, t in every.items() if isinstance(t, torch.Tensor)}
@@ -118,7 +117,6 @@ class TorchProgram:
 
     def _through_arrays(self, leaves: list[Any]) -> list[Any]:
         """A call of any shapes and strides; the next one of these is a direct one."""
-        self._guards.require(leaves)
         given = self._tensors(leaves)
         changed = {n: t for n, t in given.items() if self._target(n)}
         if changed:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch  # pyright: ignore[reportMissingImports] - an extra
 from torch import nn  # pyright: ignore[reportMissingImports] - an extra
 
 import nanoloom
-from nanoloom.errors import InputError
+from nanoloom.errors import Error, InputError
+from nanoloom.torch.torch_program import TorchProgram
 
 AUTO, Dim = torch.export.Dim.AUTO, torch.export.Dim
 HALF = 2 * Dim("half", min=3)
@@ -48,7 +50,8 @@ CASES: dict[str, tuple[nn.Module, Any, set[int], str]] = {
     "number": (Number(), AUTO, {6, 7}, r"x.shape\[1\]//2"),
     "unequal": (Unequal(), AUTO, {1, 2, 4, 6, 7}, r"x.shape\[1\], 5"),
     "bounds": (Branch(), Dim("t", min=4, max=6), {4, 5, 6}, r"x.shape\[1\] [<>]="),
-    "half": (Branch(), HALF, {6, 8}, r"x.shape\[1\] >= 3"),
+    "half": (Branch(), HALF, {6, 8}, r"x.shape\[1\]/2 >= 3"),
+    "bounded": (Unequal(), AUTO(min=4, max=6), {4, 6}, r"x.shape\[1\]"),
     "windows": (Windows(), AUTO, {1, 2, 4, 5, 6, 7}, ""),
 }
 
@@ -58,13 +61,24 @@ def test_sizes_for_which_the_graph_is_not(tmp_path: Path, name: str) -> None:
     module, dim, right, reason = CASES[name]
     said: dict[str, Any] = {"dynamic_shapes": ({0: AUTO, 1: dim},), "threads": 1}
     program = nanoloom.compile(module, (torch.ones(3, 6),), cache=tmp_path, **said)
+    assert isinstance(program, TorchProgram)
+    saved = name != "half" and name != "windows"  # an axis of 2 * n, a Mod of sizes
+    if saved:
+        program.program.save(tmp_path / "saved.so")
+    loaded = nanoloom.load(tmp_path / "saved.so") if saved else None
     for steps in (1, 2, 4, 5, 6, 7) if dim is not HALF else (4, 6, 8):
         x = torch.randn(2, steps)
         if steps in right:
             assert torch.allclose(program(x), module(x))
-        else:
-            with pytest.raises(InputError, match=reason):
-                program(x)
+            if loaded is not None:
+                (made,) = loaded({"x": x.numpy()}).values()
+                assert np.allclose(made, module(x))
+            continue
+        with pytest.raises(InputError, match=reason):
+            program(x)
+        if loaded is not None:
+            with pytest.raises(Error, match="no sizes of the model"):
+                loaded({"x": x.numpy()})
 
 
 def test_a_program_of_a_file_asks_too(tmp_path: Path) -> None:
@@ -77,3 +91,8 @@ def test_a_program_of_a_file_asks_too(tmp_path: Path) -> None:
     assert torch.equal(program(x), x + 1)
     with pytest.raises(InputError, match=r"torch\.export took it for granted"):
         program(torch.randn(3, 2))
+    named = nanoloom.compile(tmp_path / "branch.pt2", cache=tmp_path, threads=1)
+    (made,) = named({"x": x.numpy()}).values()
+    assert (made == x.numpy() + 1).all()
+    with pytest.raises(InputError, match=r"x\.shape\[1\] >= 4 is not so"):
+        named({"x": x.numpy()[:, :2]})

@@ -23,6 +23,7 @@ class RoomedSource(Source):
 
     def __init__(self, source: Source, rooms: Sequence[str]) -> None:
         self.given, self.source, self.rooms = source.given, source, rooms
+        self.conditions = source.conditions
 
     @property
     def digest(self) -> str:

@@ -27,6 +27,7 @@ from nanoloom.frontend.torch.graph import GraphImporter
 from nanoloom.frontend.torch.imported import Imported
 from nanoloom.frontend.torch.memory_order import Order, inverse, memory_order
 from nanoloom.frontend.torch.pair import Pair
+from nanoloom.frontend.torch.size_conditions import note_conditions
 from nanoloom.frontend.torch.sizes import Sizes
 from nanoloom.frontend.torch.writer import INT64, IR_VERSION, Writer
 
@@ -225,6 +226,7 @@ def import_exported(
     outputs(importer, graph, signature, numbers)
     if not importer.writer.graph.outputs:
         raise Unsupported("the module computes nothing: it returns what it is given")
+    note_conditions(exported, importer.imported)
     return importer.imported
 
 

@@ -19,6 +19,7 @@ from nanoloom.frontend.torch.exported import CHANGES
 from nanoloom.frontend.torch.functional import decomposed
 from nanoloom.frontend.torch.given import INSTALL
 from nanoloom.frontend.torch.imported import Imported
+from nanoloom.frontend.torch.size_conditions import note_conditions
 
 
 def import_whole(
@@ -47,6 +48,7 @@ def import_whole(
             imported.results.append(result(given, results))
             if isinstance(given, fx.Node) and not is_tensor(given):
                 imported.numbers.add(imported.results[-1][1])
+    note_conditions(exported, imported)
     return imported
 
 
