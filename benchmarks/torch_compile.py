@@ -2,10 +2,11 @@
 
     python -m benchmarks torch [--models bert-base,resnet50] [--threads 1,2]
         [--backends nanoloom,inductor] [--quick] [--kept FILE]
+    python -m benchmarks torch --calls
 
 Each backend has a process of its own with nothing cached, which is asked for calls in
 turns with the others.  --kept: what is measured is written there at once, and what is
-there already is not measured again.
+there already is not measured again.  --calls: what a call of a tiny module costs.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import tempfile
 from pathlib import Path
 from typing import IO, Any
 
+from benchmarks import torch_calls
 from benchmarks.arguments import parser_of
 from benchmarks.show import Progress, print_sheet
 from nanoloom.errors import Error
@@ -161,6 +163,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--backends", default=",".join(BACKENDS), help="by commas")
     parser.add_argument("--quick", action="store_true", help="few rounds")
     parser.add_argument("--kept", type=Path, help="a file of rows, to go on with")
+    parser.add_argument("--calls", action="store_true", help="of tiny modules alone")
     given = parser.parse_args(arguments)
     for words, known in ((given.models, NAMES), (given.backends, BACKENDS)):
         if unknown := set(words.split(",")) - set(known):
@@ -172,6 +175,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 
 def main(arguments: list[str] | None = None) -> None:
     given = parse(arguments)
+    if given.calls:
+        print_sheet(torch_calls.overhead())
+        return
     rows = kept(given.kept)
     known = {(row["model"], row["threads"]) for row in rows}
     pairs = [(name, int(n)) for name in given.models.split(",")

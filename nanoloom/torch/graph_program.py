@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import itemgetter
 from typing import Any, TypeAlias
@@ -21,7 +21,8 @@ from nanoloom.frontend.torch.imported import Imported
 from nanoloom.model.source import source_of
 from nanoloom.options import CompileOptions, options_with
 from nanoloom.runtime.threads import thread_count
-from nanoloom.torch.direct_call import DirectCall, direct_call
+from nanoloom.torch.direct_call import direct_call
+from nanoloom.torch.direct_calls import DirectCalls
 from nanoloom.torch.held_weights import HeldWeights
 from nanoloom.torch.memory import require_apart
 
@@ -63,18 +64,17 @@ def settings_of(said: Mapping[str, Any], whole: bool) -> Settings:
 class Made:
     """A program, and the weights that it holds as they were.
 
-    direct: how it is called with tensors like those of the last call.
+    direct: how it is called with tensors like those of the last calls.
     """
 
     program: Program
     imported: Imported
     weights: HeldWeights
-    direct: DirectCall | None = None
+    direct: DirectCalls = field(default_factory=DirectCalls)
 
     def holds(self, weights: Weights) -> bool:
         """Whether weights are those, unchanged."""
-        direct = self.direct
-        return self.weights.are(weights, direct and direct.same_words)
+        return self.weights.are(weights, self.direct.same_words)
 
 
 class GraphProgram:
@@ -102,10 +102,8 @@ class GraphProgram:
         weights, made = self._weights(args), self._made
         if made is None or not made.holds(weights):
             made = self._make(weights)
-        direct = made.direct
-        if direct is not None and (results := direct(args)) is not None:
-            return results
-        return self._through_arrays(args, made)
+        results = made.direct(args)
+        return self._through_arrays(args, made) if results is None else results
 
     def _through_arrays(self, args: Sequence[Any], made: Made) -> list[Any]:
         """A call of any shapes and strides; the next one of these is a direct one."""
@@ -128,7 +126,7 @@ class GraphProgram:
             for name, tensor in changed.items():
                 target = imported.mutated[imported.inputs[name]]
                 tensor.copy_(imported.result(target, torch_view(outputs[target])))
-        made.direct = direct_call(made.program, imported, places, arrays)
+        made.direct.keep(direct_call(made.program, imported, places, arrays), args)
         return results
 
     def _result(

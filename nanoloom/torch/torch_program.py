@@ -18,7 +18,8 @@ from nanoloom.frontend.torch.element_types import numpy_view, torch_view
 from nanoloom.frontend.torch.exported import held
 from nanoloom.frontend.torch.imported import Imported
 from nanoloom.model.pickled import unpicklable
-from nanoloom.torch.direct_call import DirectCall, direct_call
+from nanoloom.torch.direct_call import direct_call
+from nanoloom.torch.direct_calls import DirectCalls
 from nanoloom.torch.held_weights import HeldWeights, Same
 from nanoloom.torch.memory import require_apart
 
@@ -55,7 +56,7 @@ class TorchProgram:
         places = self.imported.inputs.values()
         self._changing_names = [x for x in places if isinstance(x, str)]
         self._changing = [self._held[name] for name in self._changing_names]
-        self._direct: DirectCall | None = None
+        self._direct = DirectCalls()
 
     @cached_property
     def _spec(self) -> Any:
@@ -107,10 +108,10 @@ class TorchProgram:
 
         Raises InputError for arguments of another structure, type or shape.
         """
-        direct = self._direct
-        self._renew(direct and direct.same_words)
-        direct = None if kwargs or len(args) != self._flat else self._direct
-        made = direct((*args, *self._changing)) if direct is not None else None
+        self._renew(self._direct.same_words)
+        made = None
+        if not kwargs and len(args) == self._flat:
+            made = self._direct((*args, *self._changing))
         if made is None:
             made = self._through_arrays(self._leaves(args, kwargs))
         return self._built(made)
@@ -136,7 +137,8 @@ class TorchProgram:
             held = {n: self._flat + i for i, n in enumerate(self._changing_names)}
             places = {name: held[place] if isinstance(place, str) else place
                       for name, place in self.imported.inputs.items()}  # fmt: skip
-            self._direct = direct_call(self._program, self.imported, places, arrays)
+            direct = direct_call(self._program, self.imported, places, arrays)
+            self._direct.keep(direct, (*leaves, *self._changing))
         return results
 
     def _target(self, name: str) -> str | None:

@@ -11,7 +11,7 @@ import torch  # pyright: ignore[reportMissingImports]
 from torch import nn  # pyright: ignore[reportMissingImports]
 
 import nanoloom
-from nanoloom.errors import InputError
+from nanoloom.errors import InputError, InternalError
 from nanoloom.torch import graph_program, torch_program
 from nanoloom.torch.backend import nanoloom as backend
 from nanoloom.torch.memory import overlap
@@ -40,6 +40,29 @@ def no_arrays(monkeypatch: pytest.MonkeyPatch) -> Any:
             monkeypatch.setattr(module, "numpy_view", refuse)
 
     return begin
+
+
+@pytest.mark.parametrize("way", ["module", "backend"])
+def test_later_calls_of_several_sizes_are_direct(
+    way: str, tmp_path: Path, no_arrays: Any
+) -> None:
+    module = models.mlp()
+    x, said = torch.randn(4, 5), {"dynamic_shapes": ({0: torch.export.Dim("n")},)}
+    options = {"cache": tmp_path, "threads": 1}
+    fast: Any = (
+        nanoloom.compile(module, (x,), **said, **options)
+        if way == "module"
+        else torch.compile(module, backend=backend, options=options, dynamic=True)
+    )
+    with torch.no_grad():
+        for rows in (2, 3, 7):
+            fast(torch.randn(rows, 5))
+        no_arrays()
+        for rows in (3, 2, 2, 7, 3):
+            x = torch.randn(rows, 5)
+            assert close(fast(x), module(x))
+        with pytest.raises((AssertionError, InternalError)):  # of a size that is new
+            fast(torch.randn(5, 5))
 
 
 @pytest.mark.parametrize("way", ["module", "backend"])
