@@ -27,6 +27,7 @@ from nanoloom.graph.operator_families import REDUCTIONS
 from nanoloom.graph.quantization import DOMAIN as INTEGER
 from nanoloom.graph.quantization import quantizes_alike
 from nanoloom.graph.reshape_products import meet_transposes
+from nanoloom.graph.taps_in_product import has_taps_in_product
 from nanoloom.graph.types import is_computed, is_static, shape_of
 
 DOMAIN = "nanoloom"
@@ -84,7 +85,7 @@ class Layout(GraphEditor):
         rank = len(shape_of(data))
         if rank < 3 or len(shape_of(out)) != rank:
             return
-        if self.any_length and stays_nchw(node):
+        if (self.any_length and stays_nchw(node)) or has_taps_in_product(node):
             return
         turned = self.transpose(data, to_last(rank), node)
         shape = [shape_of(out)[d] for d in to_last(rank)]

@@ -84,6 +84,21 @@ def test_pixels_at_once(
     assert counts[:2] == [rows, pixels]
 
 
+@pytest.mark.parametrize(("window", "most"), [(3, 16), (6, 4)])
+def test_pixels_that_share_nothing_are_no_more_than_are_written_out(
+    window: int, most: int
+) -> None:
+    """Each tap is a plane of its own, as in Col2Im: 16 pixels of 36 are 576 loads."""
+    x, y, u, v = axes("x y u v")
+    planes = Buffer("planes", (window, window, 40, 40))
+    made = Buffer("made", (32, 32))
+    made[y, x] += planes[u, v, y + u, x + v]
+    (kernel,) = kernels(computation(made)).kernels.values()
+    schedule = choose(kernel.nest, by_name("x86-64-v4"))
+    counts = [w.count for w in schedule.directives if isinstance(w, UnrollAndJam)]
+    assert counts[:1] == [most]
+
+
 @pytest.mark.parametrize("silu", [False, True])
 def test_functions_are_a_loop_of_their_own(silu: bool) -> None:
     """What an exp works on would take the registers of the sums."""

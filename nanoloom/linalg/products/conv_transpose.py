@@ -13,14 +13,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nanoloom.graph.taps_in_product import TAPS_IN_PRODUCT
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.node import Node
+from nanoloom.linalg.builder.overlapping_blocks import Axis
 from nanoloom.linalg.builder.tensor import Tensor, changed
 from nanoloom.linalg.builder.window import (
     from_channels_last,
     spatial_size,
     to_channels_last,
 )
+from nanoloom.linalg.products.added_taps import added_taps
 from nanoloom.linalg.products.convolution import add_bias
 from nanoloom.linalg.products.transposed_phases import contract
 from nanoloom.weights.chunked_conversion import Stored
@@ -36,6 +39,12 @@ def conv_transpose(b: Builder, node: Node) -> Tensor:
     spans = [(k - 1) * d + 1 for k, d in zip(w.shape[2:], dilations, strict=True)]
     size = spatial_size(node, x)
     low, shape = result_extents(node, size, spans, strides)
+    groups, bias = node.int("group", 1), node.optional(2)
+    if node.int(TAPS_IN_PRODUCT):
+        rows = zip(w.shape[2:], size, strides, dilations, strict=True)
+        axes = [Axis(*row) for row in rows]
+        summed = added_taps(b, x, w, axes, groups, low, shape)
+        return add_bias(b, summed, bias and in_planes(b, bias, rank), x.dtype)
     flipped = phases(b, w, spans, strides, dilations)
     taps = flipped.shape[2::2]
     counts = [-(-(a + o) // s) for a, o, s in zip(low, shape, strides, strict=True)]
@@ -43,12 +52,17 @@ def conv_transpose(b: Builder, node: Node) -> Tensor:
     before = [0, *[j - 1 for j in taps], 0]
     after = [0, *[max(q - s, 0) for q, s in zip(counts, size, strict=True)], 0]
     padded = b.pad(last, before, after)
-    full = contract(b, padded, flipped, counts, spans, node.int("group", 1))
+    full = contract(b, padded, flipped, counts, spans, groups)
     whole = (x.shape[0], *shape, full.shape[-1])
     if full.shape != whole:
         full = b.slice(full, [0, *low, 0], whole)
-    made = add_bias(b, full, node.optional(2), x.dtype)
+    made = add_bias(b, full, bias, x.dtype)
     return from_channels_last(b, node, made)
+
+
+def in_planes(b: Builder, bias: Tensor, rank: int) -> Tensor:
+    """A number for each channel, as it is added to planes."""
+    return b.reshape(bias, (*bias.shape, *(1,) * rank))
 
 
 def result_extents(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
+from nanoloom.graph.taps_in_product import phases_in_vector
 from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import (
     PARALLEL,
@@ -22,8 +23,6 @@ from nanoloom.linalg.builder.builder import (
 )
 from nanoloom.linalg.builder.scalar import Scalar
 from nanoloom.linalg.builder.tensor import Tensor
-
-FEW = 16  # features: fewer fill no vector of f32
 
 
 @dataclass(frozen=True)
@@ -144,14 +143,6 @@ def contract_part(
         result = behind_pixels(b, result, phases[-joined:], made)
     shape = [d for pair in zip(counts, phases, strict=True) for d in pair]
     return b.reshape(result, (n, *shape, groups * made))
-
-
-def phases_in_vector(features: int, phases: Sequence[int]) -> int:
-    """How many of the last phases are beside few features, which alone fill none."""
-    joined, count = 0, features
-    while joined < len(phases) and count * phases[-1 - joined] <= FEW:
-        joined, count = joined + 1, count * phases[-1 - joined]
-    return max(joined, int(features < FEW))
 
 
 def with_features(b: Builder, w: Tensor, joined: int) -> Tensor:

@@ -210,7 +210,8 @@ def blocks(window: Window, target: Target, following: bool) -> list[Block]:
     Two rows of them, which read most of the same rows; a part of a row if there is one,
     then as many as registers allow.  Each place that scalable vectors are read from
     takes a register for its address: fewer of them.  Rows of planes of any size go by
-    half as many, as what is left goes one by one.  following: whether other stages are
+    half as many, as what is left goes one by one.  Where each reads numbers of its own,
+    no more than are to be written out.  following: whether other stages are
     computed at the tile.
     """
     sizes, pixels = numbers(window.stage), window.pixels
@@ -225,6 +226,8 @@ def blocks(window: Window, target: Target, following: bool) -> list[Block]:
         return [Block(rows, n) for n in range(most, max(0, most - 3), -1)]
     is_open = window.in_planes and window.stage.axes[pixels].is_sample
     room = room // 2 if is_open else room
+    if not window.overlaps:
+        room = max(1, min(room, MOST_WRITTEN // written_taps(window)))
     for rows in (1,) if window.in_planes else (min(ROWS, high), 1):
         most = min(room // rows, sizes[pixels])
         if following and room == POINTS and is_plane(window):
@@ -234,6 +237,12 @@ def blocks(window: Window, target: Target, following: bool) -> list[Block]:
         even = sorted(widths, key=lambda n: (left[n], -n))
         found += [Block(rows, n) for n in even]
     return list(dict.fromkeys(found))
+
+
+def written_taps(window: Window) -> int:
+    """How many taps are written out for each pixel."""
+    sizes = numbers(window.stage)
+    return prod(sizes[axis] for axis in unrolled(window))
 
 
 def is_plane(window: Window) -> bool:

@@ -34,6 +34,16 @@ class Window:
         return self.in_planes and self.is_dense
 
     @property
+    def overlaps(self) -> bool:
+        """Whether pixels read what others read: their taps are of the same numbers."""
+        image = [x for x in self.stage.reads if is_sliding(x, self.along)]
+        taps = {axis.name for axis in self.stage.axes if axis.is_reduction}
+        return not any(
+            taps <= {index.axes[0] for index in x.indices if len(index.axes) == 1}
+            for x in image
+        )
+
+    @property
     def along(self) -> str:
         """The axis of vectors."""
         return self.stage.names[self.pixels + 1]

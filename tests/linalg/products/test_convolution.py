@@ -194,6 +194,46 @@ def test_transposed_phases_of_many_features(
     assert not close(0 * got, right, size, w[:, 0].size)
 
 
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize(
+    ("kernel", "strides", "dilations"),
+    [
+        ((4, 3), (2, 1), (1, 2)),
+        ((2, 5), (3, 2), (1, 1)),
+        ((3, 2), (2, 3), (2, 1)),
+        ((6, 6), (1, 1), (1, 1)),  # as many sums as are written out, and more
+    ],
+)
+def test_transposed_taps_in_one_product(
+    kernel: tuple[int, int],
+    strides: tuple[int, int],
+    dilations: tuple[int, int],
+    groups: int,
+) -> None:
+    """Few features of many channels."""
+    r = np.random.default_rng(5)
+    x = r.standard_normal((2, 96 * groups, 5, 4)).astype(np.float32)
+    w = r.standard_normal((96 * groups, 2, *kernel)).astype(np.float32)
+    bias = r.standard_normal(2 * groups).astype(np.float32)
+    more = [0, min(1, strides[1] - 1)]
+    case = {
+        "pads": [1, 0, 0, 2],
+        "strides": [*strides],
+        "dilations": [*dilations],
+        "output_padding": more,
+    }
+    shared = [1]
+    got = run_node(
+        "ConvTranspose", [x, w, bias], group=groups, constants=shared, **case
+    )[0]
+    added = bias.reshape(-1, 1, 1)
+    wide, weights = x.astype(np.float64), w.astype(np.float64)
+    right = transposed(wide, weights, groups, case) + added
+    size = transposed(abs(wide), abs(weights), groups, case) + abs(added)
+    assert close(got, right, size, w[:, 0].size)
+    assert not close(0 * got, right, size, w[:, 0].size)
+
+
 @pytest.mark.parametrize("kind", [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)])
 def test_half_precision_is_rounded_once(kind: np.dtype) -> None:
     r = np.random.default_rng(3)
