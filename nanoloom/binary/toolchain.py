@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import importlib.util
 import os
+import signal
 import subprocess
 import weakref
 from collections.abc import Sequence
@@ -100,7 +101,7 @@ class Run:
             return said
         lines = [line.strip() for line in said.splitlines() if line.strip()]
         told = [line for line in lines if "error" in line] or lines
-        why = told[0] if told else f"status {self._process.returncode}"
+        why = told[0] if told else ended(self._process.returncode)
         raise Error(f"{self._what} failed: {why}", stage="binary")
 
     def stop(self) -> None:
@@ -118,3 +119,8 @@ class Run:
 
 
 atexit.register(Run.end_all)
+
+
+def ended(status: int) -> str:
+    """How a process ended that has said nothing: SIGXFSZ where files may not grow."""
+    return f"status {status}" if status >= 0 else signal.Signals(-status).name

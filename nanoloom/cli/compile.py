@@ -180,6 +180,7 @@ def check_place(job: Job) -> None:
         return
     if job.out == STDOUT or (job.emit.word == "object" and job.out.is_dir()):
         return
+    output_files.require_other(job.out, job.model)
     if job.emit.form is not None or job.emit.word in ("object", "graph"):
         output_files.check_replaceable(job.out, job.emit.ending)
     else:

@@ -88,6 +88,12 @@ def check_replaceable(path: Path, ending: str = "") -> None:
         require_writable(path.parent)
 
 
+def require_other(path: Path, model: Path) -> None:
+    """Raise Error for the model's own file, which would be gone."""
+    if path.exists() and model.exists() and path.samefile(model):
+        raise Error("is the model itself", where=str(path), hint="name another file")
+
+
 def folder(path: Path) -> Path:
     """A folder to write into, made where there is none; raises Error."""
     with refusing(path):

@@ -120,7 +120,7 @@ def quantize(
 
     check_words(weights, block, calibration, max_error)
     path = place(model, out, weights)
-    check_places(path, plot)
+    check_places(model, path, plot)
     given: dict[str, Any] = {
         "samples": samples,
         "weights": weights,
@@ -176,11 +176,12 @@ def place(model: Path, out: Path | None, weights: int | None) -> Path:
     return out or Path(f"{model.stem}.{kind}.onnx")
 
 
-def check_places(out: Path, plot: Path | None) -> None:
+def check_places(model: Path, out: Path, plot: Path | None) -> None:
     """Refuse now what could not be written after the work."""
     from nanoloom.cli import output_files
     from nanoloom.cli.bench import check_plot
 
+    output_files.require_other(out, model)
     output_files.check_replaceable(out, ".onnx")
     check_plot(plot)
 

@@ -33,6 +33,10 @@ def map_file(
         # Without O_NONBLOCK, opening a pipe would wait for its writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
+        if path.is_symlink():
+            reason = f"is a link to {os.readlink(path)}, and nothing is there"
+            hint = hint or "fetch it again, or mend the link"
+            raise refusal(reason, where=where, hint=hint) from None
         hint = hint or likely(path)
         raise refusal(f"no such {what}", where=where, hint=hint) from None
     except (OSError, ValueError) as error:
@@ -42,7 +46,7 @@ def map_file(
         status = os.fstat(descriptor)
         if stat.S_ISDIR(status.st_mode):
             raise refusal(
-                f"is a directory, not a {what}", where=where, hint=candidates(path)
+                f"is a directory, no {what}", where=where, hint=hint or inside(path)
             )
         if not stat.S_ISREG(status.st_mode):
             raise refusal(
@@ -67,14 +71,14 @@ def likely(path: Path) -> str:
     return f"did you mean {path.with_name(close[0])}?" if close else "check the path"
 
 
-def candidates(folder: Path) -> str:
-    """A hint for a folder given as a model: the models inside."""
+def inside(folder: Path) -> str:
+    """A hint for a folder in place of a file: the models inside, if it has any."""
     try:
         names = sorted(n for n in os.listdir(folder) if n.endswith(".onnx"))
     except OSError:
         names = []
     if not names:
-        return "give the .onnx file"
+        return "give a file"
     return "give one of its models: " + ", ".join(names[:3])
 
 

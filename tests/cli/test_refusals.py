@@ -113,6 +113,20 @@ def test_models_that_do_not_compile(
     assert not out.exists()
 
 
+@pytest.mark.parametrize("verb", ["compile --emit graph", "quantize --weights 4"])
+def test_the_model_itself_is_not_written(
+    tmp_path: Path, nanoloom: Command, verb: str
+) -> None:
+    """A link to it, too: what was read would be gone."""
+    path = models.write(tmp_path, models.DENSE)
+    (link := tmp_path / "link.onnx").symlink_to(path)
+    before, (word, *more) = path.read_bytes(), verb.split()
+    for out in (path, link):
+        told = nanoloom(word, path, *more, "-d", "batch=2", "-o", out)
+        refused(told, f"{out}: is the model itself; name another file")
+    assert path.read_bytes() == before
+
+
 def pickled(file: Path) -> None:
     np.save(file, np.array([{}], object), allow_pickle=True)
 

@@ -28,10 +28,15 @@ def test_missing_folder(tmp_path: Path) -> None:
 
 
 def test_a_folder(tmp_path: Path) -> None:
-    assert "give the .onnx file" in refusal(tmp_path)
+    assert "is a directory, no model file; give a file" in refusal(tmp_path)
     (tmp_path / "model.onnx").touch()
     assert "is a directory" in (text := refusal(tmp_path))
     assert "give one of its models: model.onnx" in text
+
+
+def test_a_link_to_nothing(tmp_path: Path) -> None:
+    (link := tmp_path / "m.onnx").symlink_to("gone.onnx")
+    assert "is a link to gone.onnx, and nothing is there" in refusal(link)
 
 
 def test_an_empty_file(tmp_path: Path) -> None:

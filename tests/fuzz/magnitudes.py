@@ -25,6 +25,13 @@ def as_large_as_one(asked: Asked, size: Array) -> Array:
     return np.maximum(size, 1.0)
 
 
+def sigmoid(asked: Asked, size: Array) -> Array:
+    """In 64 bits ONNX Runtime takes what is near 0 from 1."""
+    x = asked.input(0)
+    is_wide = x is not None and x.dtype == np.float64
+    return np.maximum(size, 1.0) if is_wide else size
+
+
 # ---- logarithms of sums: log (s (1 + e)) = log s + e
 
 
@@ -141,5 +148,6 @@ MAGNITUDES: dict[str, Magnitude] = {
     "MeanVarianceNormalization": mean_variance,
     "ReduceLogSum": log_sum,
     "ReduceLogSumExp": log_sum_exp,
+    "Sigmoid": sigmoid,
     "SoftmaxCrossEntropyLoss": cross_entropy,
 }
