@@ -113,7 +113,8 @@ class CallableProgram(ABC):
         given = {} if into is None else into
         if isinstance(outputs, str):
             raise InputError(f"outputs are {outputs!r}", hint="give a list of names")
-        require_outputs(self.outputs, (*(outputs or ()), *given))
+        names = None if outputs is None else tuple(outputs)
+        require_outputs(self.outputs, (*(names or ()), *given))
         into = {name: writable(name, array) for name, array in given.items()}
         if convert:
             inputs = converted(self.inputs, inputs)
@@ -122,7 +123,7 @@ class CallableProgram(ABC):
             require_apart(inputs, into, self._in_place)
         with limited(limits):
             made = self._run(inputs, into) | dict(given)
-        return made if outputs is None else {name: made[name] for name in outputs}
+        return made if names is None else {name: made[name] for name in names}
 
     @property
     def memory(self) -> MemoryUse:

@@ -40,8 +40,7 @@ def replaced(path: Path, mode: int = 0o666) -> Generator[BinaryIO]:
 
     What stood there stays if the block or the disk fails.  Raises OSError.
     """
-    if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    require_replaceable(path)
     clean(path.parent)
     descriptor, draft = _opened(path.parent, mode)
     try:
@@ -57,6 +56,14 @@ def replaced(path: Path, mode: int = 0o666) -> Generator[BinaryIO]:
             with suppress(OSError):
                 draft.unlink()
         raise
+
+
+def require_replaceable(path: Path) -> None:
+    """Raise OSError for a folder, and for a device or a pipe, which would be gone."""
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "it is a pipe or a device", str(path))
 
 
 def require_writable(folder: Path) -> None:
@@ -113,6 +120,7 @@ def scratch_beside(output: Path) -> Generator[Path]:
         Error: whatever the system refused inside the `with`, as one sentence.
     """
     with refusing(output):
+        require_replaceable(output)
         clean(output.parent)
         with tempfile.TemporaryDirectory(dir=output.parent, prefix=_DRAFT) as name:
             descriptor = os.open(name, os.O_RDONLY)

@@ -112,7 +112,7 @@ def score(
     from nanoloom.cli.progress import Watch
     from nanoloom.scoring import Scorer
 
-    require_different(given, output)
+    require_different(model, given, output)
     with Watch() as watch:
         scorer = Scorer(
             model,
@@ -146,13 +146,14 @@ def scored(scorer: Scorer, given: Path, output: Path, watch: Watch) -> Report:
     return score_file(scorer, given, output, advance)
 
 
-def require_different(given: Path, output: Path) -> None:
+def require_different(model: Path, given: Path, output: Path) -> None:
     if output.is_dir():
         reason = f"{output} is a folder"
         raise typer.BadParameter(reason, param_hint="--output")
-    if given.exists() and output.exists() and given.samefile(output):
-        reason = "the result would replace the input"
-        raise typer.BadParameter(reason, param_hint="--output")
+    for what, path in (("model", model), ("input", given)):
+        if path.exists() and output.exists() and path.samefile(output):
+            reason = f"the result would replace the {what}"
+            raise typer.BadParameter(reason, param_hint="--output")
 
 
 def column_names(given: Sequence[str] | None) -> dict[str, list[str]]:

@@ -54,6 +54,10 @@ def shared_array(value: Any, where: str) -> Array:
 
     Raises InputError for memory of another device, or an element type unknown here.
     """
+    if getattr(value, "is_neg", bool)():
+        # torch has taken it for done, and shows the memory as it is.
+        reason = "has other signs than its memory"
+        raise InputError(reason, where=where, hint="give tensor.resolve_neg()")
     try:
         capsule, tensor, is_fixed = opened(value)
     except (TypeError, ValueError, RuntimeError, BufferError) as error:

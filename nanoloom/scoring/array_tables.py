@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from nanoloom.errors import InputError
+from nanoloom.interface.interface import Interface
 from nanoloom.scoring.ragged import Array, Column, Ragged
 from nanoloom.scoring.rows import Rows, columns_of, fitted, joined
 from nanoloom.scoring.rowwise import Rowwise
@@ -42,6 +43,21 @@ def column_of(given: Any, where: str) -> Column:
     return Ragged.of(rows, rows[0])
 
 
+def taken(
+    known: Sequence[str], model: Rowwise, settings: Settings
+) -> list[tuple[Interface, Sequence[str]]]:
+    """The inputs that rows are made for, and the columns of each.
+
+    A mask that is no column is made of the rows.  Raises InputError as `columns_of`.
+    """
+    mask = settings.padding.mask if settings.padding else None
+    made_here = {mask} if mask not in settings.columns and mask not in known else set()
+    inputs = [x for x in model.inputs if x.name not in made_here]
+    given = {n: c for n, c in settings.columns.items() if n not in made_here}
+    chosen = columns_of(inputs, given, known)
+    return [(x, chosen[x.name]) for x in inputs]
+
+
 def bound(
     known: Sequence[str], column: Any, model: Rowwise, settings: Settings
 ) -> Rows:
@@ -49,15 +65,9 @@ def bound(
 
     Raises InputError for columns of several lengths and those that no input takes.
     """
-    mask = settings.padding.mask if settings.padding else None
-    made_here = {mask} if mask not in settings.columns and mask not in known else set()
-    inputs = [x for x in model.inputs if x.name not in made_here]
-    given = {n: c for n, c in settings.columns.items() if n not in made_here}
-    chosen = columns_of(inputs, given, known)
     made = Rows(0, {})
     counts: dict[int, str] = {}
-    for x in inputs:
-        names = chosen[x.name]
+    for x, names in taken(known, model, settings):
         found, null = joined(x, [column(name) for name in names], names)
         counts.setdefault(len(found), names[0])
         fit = fitted(x, model.row(x), found, null, convert=settings.convert)

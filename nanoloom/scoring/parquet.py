@@ -23,10 +23,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from nanoloom.binary.output_files import require_replaceable
 from nanoloom.cache import file_operations
 from nanoloom.cache.digest import of
 from nanoloom.errors import Error, ModelError, refused
 from nanoloom.interface.named_file import require_file
+from nanoloom.scoring.array_tables import taken
 from nanoloom.scoring.scorer import Scorer
 from nanoloom.scoring.settings import ERROR_COLUMN
 
@@ -57,15 +59,17 @@ def score_file(
     while another process writes the same; what a table raises besides.
     """
     begun = time.perf_counter()
-    with reading(given) as file, parts_of(output) as parts:
+    with reading(given) as file:
+        parts = output.with_name(output.name + PARTS)
         run = File(scorer, file, parts, advance)
-        run.require_same(given)
-        run.score()
-        try:
-            run.join(output)
-        except OSError as error:
-            raise refused("cannot be written", error, where=str(output)) from error
-        shutil.rmtree(parts)
+        with held(parts, output):
+            run.require_same(given)
+            run.score()
+            try:
+                run.join(output)
+            except OSError as error:
+                raise refused("cannot be written", error, where=str(output)) from error
+            shutil.rmtree(parts)
     seconds = time.perf_counter() - begun
     return Report(run.done, run.resumed, run.errors, seconds, scorer.workers)
 
@@ -88,10 +92,14 @@ def reading(path: Path) -> Generator[Any]:
 
 
 @contextmanager
-def parts_of(output: Path) -> Generator[Path]:
-    """The folder of a run's parts, which no other process has meanwhile."""
-    parts = output.with_name(output.name + PARTS)
+def held(parts: Path, output: Path) -> Generator[None]:
+    """The folder of a run's parts, which no other process has meanwhile.
+
+    One that is made here and has no part when an error ends the run is gone.
+    """
     try:
+        require_replaceable(output)
+        is_new = not parts.exists()
         parts.mkdir(exist_ok=True)
         descriptor = os.open(parts, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
@@ -100,7 +108,11 @@ def parts_of(output: Path) -> Generator[Path]:
         if file_operations.lock(descriptor, fcntl.LOCK_EX) is False:
             reason = "another process is writing it"
             raise Error(reason, where=str(output), hint="wait for it")
-        yield parts
+        yield
+    except Error:
+        if is_new and parts.is_dir() and {x.name for x in parts.iterdir()} == {RUN}:
+            shutil.rmtree(parts, ignore_errors=True)
+        raise
     finally:
         os.close(descriptor)
 
@@ -115,6 +127,7 @@ class File:
         self.total = file.metadata.num_rows
         self.done = self.resumed = self.errors = 0
         self.schema = scorer.schema(file.schema_arrow)
+        taken(file.schema_arrow.names, scorer.rowwise, scorer.settings)
         read = {c for names in scorer.settings.columns.values() for c in names}
         names = {x.name for x in scorer.rowwise.inputs} | read | {*scorer.settings.keep}
         self.columns = [n for n in file.schema_arrow.names if n in names]

@@ -124,3 +124,15 @@ def test_refusals() -> None:
         into = None if target is None else {"y": target}
         with pytest.raises(InputError, match=reason):
             program.run({**given, "x": array}, into=into)
+
+
+class Negated(Foreign):
+    """The imaginary part of a conjugate in PyTorch, whose memory has it as it was."""
+
+    def is_neg(self) -> bool:
+        return True
+
+
+def test_memory_with_other_signs_is_refused() -> None:
+    with pytest.raises(InputError, match="other signs than its memory"):
+        shared_array(Negated(np.ones(3, np.float32)), "input x")

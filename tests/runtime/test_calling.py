@@ -75,6 +75,7 @@ def test_outputs_that_are_wanted(call: Call) -> None:
         call.run(BOTH, ["dd"])
     with pytest.raises(InputError, match="outputs are 'd'; give a list of names"):
         call.run(BOTH, "d")
+    assert list(call.run(BOTH, iter(["d"]))) == ["d"]
 
 
 def test_complex_numbers_are_not_cut(call: Call) -> None:

@@ -54,6 +54,21 @@ def test_a_file_is_its_tables(model: Path, rows: Path, tmp_path: Path) -> None:
     }
 
 
+def test_what_cannot_begin_leaves_nothing(
+    model: Path, rows: Path, tmp_path: Path
+) -> None:
+    """Also not of a pipe in its place, which a rename would end."""
+    other, pipe = tmp_path / "other.parquet", tmp_path / "pipe"
+    pq.write_table(pa.table({"q": [1.0, 2.0]}), other)
+    os.mkfifo(pipe)
+    before = {*tmp_path.iterdir()}
+    with pytest.raises(InputError, match=r"no column '.*some that there are: q"):
+        score_file(Scorer(model), other, tmp_path / "out.parquet")
+    with pytest.raises(Error, match="cannot be written: it is a pipe or a device"):
+        score_file(Scorer(model), rows, pipe)
+    assert pipe.is_fifo() and {*tmp_path.iterdir()} == before
+
+
 def _until(wire: Connection, model: Path, rows: Path, out: Path, stop: int) -> None:
     def advance(done: int, total: int) -> None:
         if done >= stop:
