@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from nanoloom.graph.types import is_static, shape_of
+from nanoloom.graph.types import deciding_sources, is_static, shape_of
 
 KEY = "nanoloom.counts"  # in the `meta` of a value: of its axes
 COUNT = "nanoloom.count"  # in the `meta` of a count's value: the count
@@ -17,18 +17,24 @@ COUNT = "nanoloom.count"  # in the `meta` of a count's value: the count
 class Count:
     """A number that the program computes, int64 [1], from 0 to `most`.
 
-    where: the node that made it, in the words of a message.  sources: the model's
-    inputs that decide about it.
+    where: the node that made it, in the words of a message.  deciding: the values that
+    decide about it.
     """
 
     value: ir.Value
     most: int
     where: str
-    sources: tuple[str, ...] = ()
+    deciding: tuple[ir.Value | None, ...] = ()
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The model's inputs that decide about it: only messages look for them."""
+        names = (name for x in self.deciding for name in deciding_sources(x))
+        return tuple(dict.fromkeys(names))
 
     def limited(self, most: int) -> Count:
         """The same, where it is known to be at most this."""
-        return Count(self.value, most, self.where, self.sources)
+        return Count(self.value, most, self.where, self.deciding)
 
 
 Size = int | Count

@@ -116,8 +116,8 @@ class Join:
         m = Maker(graph, self.node, self.names, self.opset, deciding=(0,))
         value.name = self.names.value(f"{self.node.name}/size")
         made = m.count(value, most, *sizes)
-        names = dict.fromkeys([*made.sources, *m.sources()])
-        made = replace(made, sources=tuple(names))
+        deciding = dict.fromkeys([*made.deciding, *m.decided_by()])
+        made = replace(made, deciding=tuple(deciding))
         value.meta[COUNT] = made
         return made
 

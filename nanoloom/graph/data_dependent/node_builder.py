@@ -77,8 +77,7 @@ class Maker:
     def refused(self, reason: str) -> DataDependent:
         """What no rule does: the values of the inputs at fault would help."""
         counts = [c for x in self.node.inputs for c in counts_of(x).values()]
-        names = [name for count in counts for name in count.sources]
-        names = names or self.sources()
+        names = [n for count in counts for n in count.sources] or self.sources()
         first = f"; {counts[0].where} decides about a shape" if counts else ""
         return DataDependent(
             f"{reason}{first}",
@@ -89,8 +88,11 @@ class Maker:
 
     def sources(self) -> list[str]:
         """The model's inputs that decide about the shapes of the node's outputs."""
-        given = [self.optional(i) for i in self.deciding]
-        return [name for x in given for name in deciding_sources(x)]
+        return [name for x in self.decided_by() for name in deciding_sources(x)]
+
+    def decided_by(self) -> list[ir.Value | None]:
+        """The inputs that decide about the shapes of the node's outputs."""
+        return [self.optional(i) for i in self.deciding]
 
     # ---- nodes
 
@@ -197,11 +199,9 @@ class Maker:
         value.shape, value.type = ir.Shape([1]), INT64
         others = [x for x in of if isinstance(x, Count)]
         where = others[0].where if others else self.where
-        names = [n for x in others for n in x.sources]
-        if not others:
-            names = self.sources()
-        made = Count(value, most, where, tuple(dict.fromkeys(names)))
-        value.meta[COUNT] = made
+        deciding = dict.fromkeys(v for x in others for v in x.deciding)
+        deciding = deciding if others else dict.fromkeys(self.decided_by())
+        value.meta[COUNT] = made = Count(value, most, where, tuple(deciding))
         return made
 
     def times(self, sizes: Sequence[Size]) -> Size:
