@@ -9,13 +9,11 @@ last axis.
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import fx
-from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
@@ -27,7 +25,7 @@ from nanoloom.frontend.torch.decomposed import (
     inlined,
     require_any_size,
 )
-from nanoloom.frontend.torch.kept_sizes import kept_sizes, shape_env
+from nanoloom.frontend.torch.kept_sizes import kept_sizes
 from nanoloom.frontend.torch.pair import Pair
 
 if TYPE_CHECKING:
@@ -103,7 +101,6 @@ def of_pairs(call: Call, importer: GraphImporter) -> Any:
     flat, spec = pytree.tree_flatten((call.node.args, dict(call.node.kwargs)))
     places = [i for i, x in enumerate(flat) if isinstance(x, fx.Node)]
     fakes = [fake_of(flat[i]) for i in places]
-    mode = next((x.fake_mode for x in fakes if isinstance(x, FakeTensor)), None)
     structure: list[Any] = []
 
     def run(*given: Any) -> Any:
@@ -129,13 +126,11 @@ def of_pairs(call: Call, importer: GraphImporter) -> Any:
             for part in ((x.re, x.im) if isinstance(x, ComplexTensor) else (x,))
         ]
 
-    guards = mode.shape_env.guards if mode and mode.shape_env else []
-    known = len(guards)
     try:
-        with kept_sizes(shape_env(fakes)), mode or nullcontext(), torch.no_grad():
+        with kept_sizes(fakes) as asked, torch.no_grad():
             examples = [part for fake in fakes for part in real_parts(fake)]
             traced = make_fx(run)(*examples)
-        require_any_size([guard.expr for guard in guards[known:]], call.node.target)
+        require_any_size(asked, call.node.target)
     except Unsupported:  # torch asks for a size
         raise
     except Exception:  # noqa: BLE001 - whatever a rule of torch raises

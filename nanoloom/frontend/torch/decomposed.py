@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -45,7 +44,7 @@ from nanoloom.frontend.torch import (
     strided,
 )
 from nanoloom.frontend.torch.call import Call, is_mutation
-from nanoloom.frontend.torch.kept_sizes import kept_sizes, shape_env
+from nanoloom.frontend.torch.kept_sizes import kept_sizes
 from nanoloom.frontend.torch.memory_order import is_dense
 
 if TYPE_CHECKING:
@@ -130,17 +129,14 @@ def plain(example: Any) -> Any:
 
 def traced_rule(run: Any, examples: list[Any], target: Any) -> fx.GraphModule | None:
     """None where the rule is the operator again, needs numbers, or draws some."""
-    mode = next((x.fake_mode for x in examples if isinstance(x, FakeTensor)), None)
     whole = target in RULES  # in operators that keep their meaning
-    guards = mode.shape_env.guards if mode and mode.shape_env else []
-    known = len(guards)
     try:
-        with kept_sizes(shape_env(examples)), mode or nullcontext(), torch.no_grad():
+        with kept_sizes(examples) as asked, torch.no_grad():
             made = make_fx(run, pre_dispatch=whole)(*examples)
             if any(map(is_mutation, made.graph.nodes)):  # of what it has made itself
                 functional = dispatch_functionalize(run, FunctionalTensorMode())
                 made = make_fx(functional)(*examples)
-        require_any_size([guard.expr for guard in guards[known:]], target)
+        require_any_size(asked, target)
     except Unsupported:  # a rule of ours says why
         raise
     except Exception:  # noqa: BLE001 - whatever a rule of torch raises

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from torch._subclasses.fake_tensor import FakeTensor
@@ -14,21 +14,23 @@ KNOWN = ("replacements", "replacements_slocs", "var_to_range", "var_to_range_slo
 VERSIONS = {"_version_counter", "_replacements_version_counter"}
 
 
-def shape_env(examples: list[Any]) -> Any:
-    """Where torch notes what it knows of the sizes of these; None for fixed ones."""
-    mode = next((x.fake_mode for x in examples if isinstance(x, FakeTensor)), None)
-    return mode.shape_env if mode else None
-
-
 @contextmanager
-def kept_sizes(env: Any) -> Generator[None, None, None]:
-    """A trace that fails leaves nothing: another one would take its sizes for fixed."""
-    if env is None:
-        yield
+def kept_sizes(examples: list[Any]) -> Generator[list[Any], None, None]:
+    """A trace with these, in their mode: behind it, what it asked of open sizes.
+
+    One that fails leaves nothing: another one would take its sizes for fixed.
+    """
+    asked: list[Any] = []
+    mode = next((x.fake_mode for x in examples if isinstance(x, FakeTensor)), None)
+    env = mode.shape_env if mode else None
+    if mode is None or env is None:
+        with mode or nullcontext():
+            yield asked
         return
     count, before = len(env.guards), {n: getattr(env, n).copy() for n in KNOWN}
     try:
-        yield
+        with mode:
+            yield asked
     except Exception:  # whatever a rule of torch raises, and it is raised again
         del env.guards[count:]
         for name, known in before.items():
@@ -38,3 +40,4 @@ def kept_sizes(env: Any) -> Generator[None, None, None]:
         for counter in VERSIONS & vars(env).keys():  # of what torch keeps of answers
             setattr(env, counter, getattr(env, counter) + 1)
         raise
+    asked += [guard.expr for guard in env.guards[count:]]
