@@ -137,6 +137,8 @@ def gathered(node: ir.Node, given: Sequence[Limits]) -> Limits | None:
     if places is None or places.const_value is None:
         return None
     at, along = places.const_value.numpy(), axis.as_int() if axis is not None else 0
+    if not given[0][0].shape[along]:  # the operator says that there is no place
+        return None
     low, high = (np.take(x, at, along, mode="wrap") for x in given[0])
     return low, high
 

@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from nanoloom.graph.data_dependent.integer_bounds import MOST, converted
+from nanoloom.graph.data_dependent.integer_bounds import MOST, converted, gathered
 from nanoloom.graph.data_dependent.reshape_targets import origin
 
 INT, FLOAT = ir.DataType.INT64, ir.DataType.FLOAT
@@ -39,6 +39,15 @@ def test_casts_of_integers_keep_limits(kind: ir.DataType) -> None:
     assert converted(node, [KNOWN]) is KNOWN
     unknown = np.full(2, -MOST), np.full(2, MOST)
     assert converted(node, [unknown]) is unknown
+
+
+def test_nothing_is_known_of_what_is_taken_of_nothing() -> None:
+    """Limits of the last of no numbers were an internal error."""
+    taken = made("Gather", value("x", INT, 0), ints(-1), shape=(1,))
+    node = taken.producer()
+    assert node is not None
+    assert gathered(node, [(np.zeros(0), np.zeros(0)), KNOWN]) is None
+    assert gathered(node, [KNOWN, KNOWN]) == (np.array([1]), np.array([9]))
 
 
 def test_floats_are_whole_only_where_all_of_them_have_limits() -> None:
