@@ -6,6 +6,8 @@ what lies behind the gathered axis is read and written contiguously.
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from nanoloom.ir.mlir import ir
@@ -34,15 +36,25 @@ def gather(b: Builder, node: Node) -> Tensor:
     if indices.is_constant:
         places = known_indices(indices.array().reshape(-1), extent)
         return b.reshape(take(b, x, places, axis), shape)
-    source, rank = b.value(x), len(shape)
-    before, after = range(axis), range(axis + indices.rank, rank)
+    rows = with_whole_rows(b, x, axis + 1)
+    source, behind = b.value(rows), rows.shape[axis + 1 :]
+    made = (*x.shape[:axis], *indices.shape, *behind)
+    rank, before = len(made), range(axis)
+    after = range(rank - len(behind), rank)
 
     def body(index: Scalar) -> Scalar:
         at = [*map(position, before), wrapped(index, extent), *map(position, after)]
         return b.load(source, x.dtype, at)
 
     where = dims(rank, range(axis, axis + indices.rank))
-    return map_generic(b, shape, x.dtype, [(indices, where)], body)
+    return b.reshape(map_generic(b, made, x.dtype, [(indices, where)], body), shape)
+
+
+def with_whole_rows(b: Builder, x: Tensor, first: int) -> Tensor:
+    """All axes from one on as a single one: no short row is copied by itself."""
+    if x.rank - first < 2:
+        return x
+    return b.reshape(x, (*x.shape[:first], prod(x.shape[first:])))
 
 
 def gather_elements(b: Builder, node: Node) -> Tensor:
@@ -65,12 +77,14 @@ def gather_nd(b: Builder, node: Node) -> Tensor:
     """out[b..., i..., c...] = x[b..., *indices[b..., i..., :], c...]."""
     x, indices = node.input(0), node.input(1)
     batch, depth = node.int("batch_dims"), indices.shape[-1]
-    shape = node.output_shapes[0]
-    rank, outer = len(shape), indices.rank - 1
+    shape, outer = node.output_shapes[0], indices.rank - 1
+    rows = with_whole_rows(b, x, batch + depth)
+    behind = rows.shape[batch + depth :]
+    rank = outer + len(behind)
     columns = b.reshape(indices, (indices.size // max(depth, 1), depth))
     ranges = [index_range(extent) for extent in x.shape[batch : batch + depth]]
     check_columns(b, node, columns, ranges)
-    source = b.value(x)
+    source = b.value(rows)
 
     def body(*index: Scalar) -> Scalar:
         inner = [wrapped(i, x.shape[batch + d]) for d, i in enumerate(index)]
@@ -84,7 +98,8 @@ def gather_nd(b: Builder, node: Node) -> Tensor:
         (indices, Map.get(rank, 0, [*places, ir.AffineConstantExpr.get(k)]))
         for k in range(depth)
     ]
-    return map_generic(b, shape, x.dtype, inputs, body)
+    made = (*indices.shape[:-1], *behind)
+    return b.reshape(map_generic(b, made, x.dtype, inputs, body), shape)
 
 
 def reverse_sequence(b: Builder, node: Node) -> Tensor:

@@ -79,3 +79,13 @@ def test_nearest_upsampling_by_whole_factors_reads_no_table() -> None:
         "Resize", [x, np.zeros(0, np.float32), factors], [1, 2], mode="nearest"
     )
     assert "tensor.extract" not in text
+
+
+def test_rows_behind_gathered_places_are_whole() -> None:
+    """Rows of 2 numbers were copied by themselves: fourteen times as long."""
+    x, places = np.zeros((3, 40, 2), np.float16), np.zeros((7, 1), np.int64)
+    for op in ("Gather", "GatherND"):
+        text = text_of(op, [x, places])
+        (loops,) = re.findall(r"iterator_types = \[([^]]*)\]", text)[-1:]
+        assert loops.count("parallel") == (3 if op == "Gather" else 2)
+        assert "tensor<3x80xf16>" in text
