@@ -2,18 +2,18 @@
 
 x.shape[1] > 3              length - 4
 x.shape[1] != 5             (length - 5) * (length - 5) - 1
-x.shape[1] % 2 == 0         -(length - 2 * (length // 2)) ** 2
+x.shape[1] % 2 == 0         length - 2 * (length // 2), and that times -1
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
 
 from nanoloom.dynamic.floor_division import Floor
-from nanoloom.dynamic.polynomial import Size, number
+from nanoloom.dynamic.polynomial import DEGREE, Size, number
 from nanoloom.interface.bounds import Bounds, Shaped
 from nanoloom.interface.size_conditions import NotKnown, SizeConditions, value
 
@@ -77,33 +77,32 @@ def size_of(given: object) -> Size:
     raise NotKnown(str(given))
 
 
+LIMITS: dict[type[ast.cmpop], Callable[[Term], list[Term]]] = {
+    ast.Gt: lambda far: [far - 1],
+    ast.GtE: lambda far: [far],
+    ast.Lt: lambda far: [-far - 1],
+    ast.LtE: lambda far: [-far],
+    ast.Eq: lambda far: [far, -far],
+    ast.NotEq: lambda far: [far * far - 1],
+}
+
+
 def limits(condition: ast.expr, given: Mapping[str, Term | int]) -> list[Size]:
     """Sizes that are 0 or more exactly if the condition holds; raises NotKnown."""
     if isinstance(condition, ast.BoolOp) and isinstance(condition.op, ast.And):
         return [size for x in condition.values for size in limits(x, given)]
-    if not isinstance(condition, ast.Compare) or len(condition.ops) > 1:
+    compared = isinstance(condition, ast.Compare) and len(condition.ops) == 1
+    if not compared or type(condition.ops[0]) not in LIMITS:
         raise NotKnown(ast.unparse(condition)[:80])
     try:
         sides = [value(x, given) for x in (condition.left, condition.comparators[0])]
     except TypeError as error:  # a function of what is no number
         raise NotKnown(str(error)) from error
     far = Term(size_of(sides[0])) - sides[1]
-    match condition.ops[0]:
-        case ast.Gt():
-            made = far - 1
-        case ast.GtE():
-            made = far
-        case ast.Lt():
-            made = -far - 1
-        case ast.LtE():
-            made = -far
-        case ast.Eq():
-            made = -(far * far)
-        case ast.NotEq():
-            made = far * far - 1
-        case _:
-            raise NotKnown(ast.unparse(condition)[:80])
-    return [made.size]
+    made = LIMITS[type(condition.ops[0])](far)
+    if any(each.size.degree > DEGREE for each in made):  # more than a file's table has
+        raise NotKnown(ast.unparse(condition)[:80])
+    return [each.size for each in made]
 
 
 def limits_of(

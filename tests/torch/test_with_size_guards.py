@@ -96,3 +96,15 @@ def test_a_program_of_a_file_asks_too(tmp_path: Path) -> None:
     assert (made == x.numpy() + 1).all()
     with pytest.raises(InputError, match=r"x\.shape\[1\] >= 4 is not so"):
         named({"x": x.numpy()[:, :2]})
+
+
+def test_what_torch_asks_of_strides_is_not_asked(tmp_path: Path) -> None:
+    """A composite asks whether its parts are one element wide; so does a size of 2."""
+    module, sizes = nn.PixelUnshuffle(2), {0: AUTO, 2: AUTO, 3: AUTO}
+    said: dict[str, Any] = {"dynamic_shapes": (sizes,), "threads": 1, "cache": tmp_path}
+    program = nanoloom.compile(module, (torch.ones(2, 1, 4, 6),), **said)
+    for shape in ((2, 1, 4, 6), (1, 1, 2, 2), (3, 1, 2, 8)):
+        x = torch.randn(shape)
+        assert torch.equal(program(x), module(x))
+    with pytest.raises(InputError, match=r"torch\.export took it for granted"):
+        program(torch.ones(2, 1, 3, 4))

@@ -30,7 +30,8 @@ from nanoloom.interface.size_conditions import (
 LAYOUT = re.compile(
     r"_prims_common/\S* in (?!infer_size)|in _reshape_view_helper_core_alg"
 )
-OPERATOR = re.compile(r"_ops\.py:\d+ in __call__|in _broadcast_shapes")
+COMPOSITE = re.compile(r"_ops\.py:\d+ in decompose")
+OPERATOR = re.compile(r"_ops\.py:\d+ in (__call__|decompose)|in _broadcast_shapes")
 SMALL_CDIST = 25  # rows up to which torch does not take a product of matrices
 
 
@@ -128,7 +129,8 @@ class Granted:
             assert self.env is not None  # a symbol is of one
             asked_by = self.env.var_to_range_sloc.get(symbol)
             least, most = symbol >= range_.lower, symbol <= range_.upper
-            refined = asked_by and self.is_of_layout(asked_by.lower, least)
+            place = str(asked_by.lower) if asked_by else ""
+            refined = LAYOUT.search(place) or OPERATOR.search(place)
             if range_.lower > 2 and not refined:  # torch takes 0 and 1 for others, too
                 wanted.append(least)
             if range_.upper.is_Integer:
@@ -148,6 +150,8 @@ class Granted:
             return True
         if isinstance(expr, Eq):
             return False
+        if isinstance(expr, Ne) and COMPOSITE.search(asked):
+            return True  # what has to fit is equal
         one_or_none = isinstance(expr, Ne) and expr.args[1] in (0, 1)
         return one_or_none or bool(expr.has(Max)) or {1, 2} & set(expr.args) != set()
 
