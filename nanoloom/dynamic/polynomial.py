@@ -105,7 +105,17 @@ def search(
         size = checked(fit_two(values[:2], columns, pair), values, dims)
         if size is not None:
             fitting.append(size)
-    return min(fitting, key=weight, default=None) or area(values, dims)
+    fit = min(fitting, key=weight, default=None) or area(values, dims)
+    return fit or square(values, dims)
+
+
+def square(values: tuple[int, ...], samples: Sequence[Dims]) -> Size | None:
+    """A product with the square of a floor: of images that are as high as wide."""
+    for names in squares_of(tuple(sorted(samples[0]))):
+        first = prod(samples[0][name] for name in names)
+        if size := checked(fit_one(values[0], first, names), values, samples):
+            return size
+    return None
 
 
 def beginning(values: Sequence[int], samples: Sequence[Dims]) -> Size | None:
@@ -141,10 +151,21 @@ def area(
 def products_of(names: tuple[str, ...]) -> tuple[Monomial, ...]:
     """Of dimensions, simple ones first, and those with floors.
 
-    With floors, of each dimension there is one factor: no image is as high as wide.
+    With floors, of each dimension there is one factor.
     """
     known = plain(names)
     return (*monomials(known), *with_floors(names))
+
+
+@lru_cache
+def squares_of(names: tuple[str, ...]) -> tuple[Monomial, ...]:
+    """Squares of floors, and with one or two other dimensions beside them."""
+    made: list[Monomial] = []
+    for floor in floors_of(names):
+        others = [n for n in plain(names) if n != floor.dim]
+        beside = [c for n in range(DEGREE - 1) for c in combinations(others, n)]
+        made += [tuple(sorted((floor.name, floor.name, *more))) for more in beside]
+    return tuple(sorted(made, key=len))
 
 
 @lru_cache

@@ -83,6 +83,32 @@ def test_a_chain(tmp_path: Path, exact: bool) -> None:
     assert not program.open.reason
 
 
+SQUARE = """
+g (float[n, 3, m, m] x) => (float[n, tokens, 6] y, float[n, all] z)
+{
+    c0 = Conv<pads = [1, 1, 1, 1], strides = [2, 2]>(x, w0, b0)
+    rows = Constant<value = int64[3] {0, 6, -1}>()
+    r = Reshape(c0, rows)
+    t = Transpose<perm = [0, 2, 1]>(r)
+    y = Softmax<axis = 1>(t)
+    z = Flatten(c0)
+}
+"""
+
+
+def test_one_name_for_height_and_width(tmp_path: Path) -> None:
+    """Its pixels are the square of a floor, which was no known function."""
+    made = model(SQUARE)
+    program = nanoloom.compile(made, threads=1, cache=Cache(tmp_path))
+    for size in (8, 13, 47, 1):
+        x = np.concatenate([image(size, size)] * 2)
+        right = ReferenceEvaluator(made).run(None, {"x": x})
+        for name, value in zip(("y", "z"), right, strict=True):
+            assert np.abs(program({"x": x})[name] - value).max() <= 1e-5, (name, size)
+        assert is_open(program, x)
+    assert not program.open.reason
+
+
 TILES = """
 g (float[1, 64, h, w] x) => (float[1, 64, hh, ww] y)
 {
