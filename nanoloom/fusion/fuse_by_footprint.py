@@ -28,7 +28,7 @@ from nanoloom.fusion.fuse import (
 from nanoloom.fusion.group import LIMIT, Group, group_of, row_shaped, users
 from nanoloom.fusion.guarded_reads import guard, readers_of
 from nanoloom.fusion.insert_in_place import is_insertion, source_of
-from nanoloom.fusion.pad_op import border_around
+from nanoloom.fusion.pad_op import Border, border_around
 from nanoloom.fusion.pair_losses import Losses, Pair
 from nanoloom.fusion.read_through_views import is_permutation, is_reduction
 from nanoloom.ir.linalg_query import (
@@ -41,11 +41,14 @@ from nanoloom.ir.linalg_query import (
 )
 from nanoloom.ir.loop_nest import alone
 from nanoloom.ir.mlir import ir, made_by
+from nanoloom.nest.footprint import Sizes, footprint
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.panel_parts import is_by_columns
 from nanoloom.nest.parts import has_windows
+from nanoloom.nest.statement import Statement
 
 SHARED_BORDER = "what lies around it is read elsewhere, too"
+WIDE_BORDER = "a block of its reader may read nothing but what lies around it"
 
 
 @dataclass(frozen=True)
@@ -98,25 +101,31 @@ class Joined:
     def front(self, *, rows: bool, permutes: bool) -> Front | Reason | None:
         """What stands in front of the reader, or why nothing does; None where that is
         no question."""
-        why, between = None, ()
+        why: str | None = None
+        between: tuple[Op, ...] = ()
         if self.is_read_once():
             why = self.refusal() or self.loss(rows=False, permutes=permutes)
         if why != "" and rows and self.is_read_by_rows():
             why = self.refusal() or self.loss(rows=True, permutes=permutes)
         if why == "" and self.insertion is not None:
-            between = is_padded(self.reader.ops[0], self.insertion, self.value)
-        if why is None or why or between is None:
-            return None if why is None else Reason(self.value, why or SHARED_BORDER)
-        return Front((self.source,), between)
+            made = padded(self.reader.ops[0], self.insertion, self.value)
+            why, between = (made, ()) if isinstance(made, str) else ("", made)
+        if why:
+            return Reason(self.value, why)
+        return None if why is None else Front((self.source,), between)
 
     def is_read_once(self) -> bool:
-        """Whether a product's group makes the value, for the reader's first alone."""
+        """Whether a product's group makes the value, for the reader's first alone.
+
+        Of a border in another order a task may have nothing that the product makes.
+        """
         first, once = self.reader.ops[0], len(users(self.value)) == 1
         if not once or product(self.source) is None or not is_read_elsewhere(first):
             return False
         if self.insertion is None:
             return inputs(first)[0] == self.value
-        return rank(inputs(first)[0]) == rank(self.value)
+        same = rank(inputs(first)[0]) == rank(self.value)
+        return same and not is_permutation(first)
 
     def is_read_by_rows(self) -> bool:
         """Whether a reduction reads whole rows of the value, or windows of what others
@@ -202,13 +211,26 @@ def insertion_in_front(reader: Op) -> Op | None:
     return owner.opview if owner and is_insertion(owner.opview) else None
 
 
-def is_padded(reader: Op, insertion: Op, image: ir.Value) -> tuple[Op, ...] | None:
-    """Let an operation read a border that is made around an image; None where it
-    cannot."""
+def padded(reader: Op, insertion: Op, image: ir.Value) -> tuple[Op, ...] | str:
+    """Let an operation read a border that is made around an image; why it cannot."""
     if readers_of(insertion) != [(reader, 0)]:
-        return None
+        return SHARED_BORDER
     border = border_around(insertion, (reader, 0), image)
     rank = ir.RankedTensorType(image.type).rank
     if border is None or None in border.places or rank != len(border.shape):
-        return None
+        return SHARED_BORDER
+    if is_wider(border, alone(reader)):
+        return WIDE_BORDER
     return (guard((reader, 0), border),)
+
+
+def is_wider(border: Border, reader: Statement) -> bool:
+    """Whether a point of what reads a padded tensor may read none of what is inside."""
+    sizes: Sizes = {x.name: x.extent if x.is_reduction else 1 for x in reader.axes}
+    read = reader.reads[0].indices
+    sides = zip(read, border.shape, border.low, border.behind, strict=True)
+    for index, extent, low, behind in sides:
+        reach = footprint(index, sizes, extent)
+        if isinstance(reach, int) and max(low, behind) >= reach:
+            return True
+    return False

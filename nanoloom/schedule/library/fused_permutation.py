@@ -49,10 +49,11 @@ def around_permutation(
         fuse=ALL,
         slowest=slowest_of(found, sizes, target),
     )
-    border = (StoreAt(found.pad.name, "padded"),) if found.pad else ()
-    kept = [w for w in words if not (isinstance(w, Prefetch) and w.loops)]
-    place = kept.index(tasks)
-    permuted = (*kept[:place], outer, *border, *kept[place + 1 :])
+    permuted = tuple(
+        outer if word == tasks else word
+        for word in words
+        if not (isinstance(word, Prefetch) and word.loops)
+    )
     packings = tuple(word for word in permuted if isinstance(word, Pack))
     loops = tuple(word for word in permuted if not isinstance(word, Pack))
     named = row_names(found.product, found.shape)
