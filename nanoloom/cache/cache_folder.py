@@ -4,6 +4,7 @@
     root/models/KEY/    the files of a model, and MANIFEST with their sizes and digests
     root/weights/KEY    bytes to map, and a seal (sealed_files.py)
     root/tmp/           drafts, and what is on its way out
+    root/written        how many bytes there are (written.py)
 
 Everything is made in tmp and appears by one rename, so a reader sees a whole entry or
 none, whoever else writes and whoever is killed.  Whoever reads a folder, or works on a
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from nanoloom import file_digest, sealed_files, trusted_files
-from nanoloom.cache import digest, file_operations
+from nanoloom.cache import digest, file_operations, written
 
 MAGIC = b"nanoloom cache 2\n"
 HEADER_BYTES = len(MAGIC) + 64
@@ -51,7 +52,7 @@ class Root:
         self.limit_bytes = limit_bytes
         self._kernels, self._models = path / "kernels", path / "models"
         self._weights = path / "weights"
-        self._tmp = path / "tmp"
+        self._tmp, self._written = path / "tmp", path / "written"
         self._room = 0  # bytes to write before the next look at all entries
 
     def get(self, key: str) -> bytes | None:
@@ -213,15 +214,19 @@ class Root:
         return self._tmp / os.urandom(12).hex()
 
     def _make_room(self, size: int) -> None:
-        """Count what is written; now and then look at all entries.
-
-        Other processes write, too: a look is due after an eighth of the limit at most.
-        """
+        """Look at all entries once an eighth of the limit was written, by whom ever."""
         self._room -= size
+        written.add(self._written, size)
         if self._room > 0:
+            return
+        total, since = written.counted(self._written) or (self.limit_bytes, 0)
+        self._room = min(self.limit_bytes - total, self.limit_bytes // 8 - since)
+        if self._room > 0:
+            self._clean()
             return
         total = self.shrink(self.limit_bytes - size) + size
         self._room = min(self.limit_bytes - total, self.limit_bytes // 8)
+        written.begin(self._written, total, self._tmp / os.urandom(12).hex())
 
     def shrink(self, most: int) -> int:
         """Remove drafts that are left, and entries, those first that were not used for
