@@ -74,13 +74,14 @@ def image_samples(
 ) -> Samples:
     """Samples of one to three sides of images, and of a batch; () for other inputs.
 
-    Of a signal's length as well, of which steps take a part.
+    Of a signal's length as well, of which steps take a part; the axis of a tensor that
+    has no other is one.
 
     Of a batch alone only where it is no question what images are multiples of.
     """
-    first = {shape[0] for shape in shapes if shape}
+    first = {shape[0] for shape in shapes if len(shape) > 1}
     sides = [name for name in names if name not in first]
-    within = {d for shape in shapes for d in shape[1:]}
+    within = {d for shape in shapes for d in shape[1:] or shape}
     batches = [name for name in names if name in first]
     few = len(sides) <= len(numbers) and len(batches) <= 1
     few = few and (bool(sides) or multiple == 1)

@@ -121,5 +121,7 @@ def test_what_has_no_images() -> None:
     assert not image_samples([("a", 64), ("b", 64)], ("a", "b"), ((9,) * 4,), 1)
     text = image_samples([("batch", "length", 64)], ("batch", "length"), ((9,) * 4,), 1)
     assert text[0] == {"batch": 3, "length": 9}
+    signal = image_samples([("length",)], ("length",), ((9,) * 4,), 1)
+    assert signal[0] == {"length": 9}
     made = image_samples(IMAGE, ("batch", *NAMES), ((9,) * 4, (8,) * 4), 1)
     assert made[0] == {"batch": 3, "h": 9, "w": 8}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -186,6 +187,42 @@ def test_durations(words: str) -> None:
         assert made["twice"].shape == (1, 6, 2 * frames)
         shapes.add(count)
     assert len(program.variants) == len(shapes)
+
+
+VOICE = """voice (int64[7] d, float[7, 3] x) => (float[1, 2, samples] y)
+    <int64 zero = {0}, int64 one = {1}, int64[1] first = {0}, int64[1] last = {-1},
+     float[2, 3, 7] filters = {FILTERS}, float[2, 2, 8] up = {UP}>
+{
+  total = ReduceSum <keepdims = 0> (d)
+  places = Range(zero, total, one)
+  t = Unsqueeze(places, last)
+  ends = CumSum(d, zero)
+  behind = GreaterOrEqual(t, ends)
+  counted = Cast <to = 7> (behind)
+  rows = ReduceSum <keepdims = 0> (counted, last)
+  spread_ = Gather(x, rows)
+  spread = Transpose <perm = [1, 0]> (spread_)
+  image = Unsqueeze(spread, first)
+  filtered = Conv <pads = [3, 3]> (image, filters)
+  y = ConvTranspose <strides = [4], pads = [2, 2]> (filtered, up)
+}"""
+
+
+def test_a_signal_is_no_batch(tmp_path: Path) -> None:
+    """A vocoder's filters reach further than batches are large: of so few samples some
+    of their taps would read nothing but borders."""
+    text, random = VOICE, np.random.default_rng(3)
+    for name, count in (("FILTERS", 42), ("UP", 32)):
+        numbers = random.integers(-3, 4, count).astype(float)
+        text = text.replace(name, ", ".join(map(str, numbers)))
+    calls: list[Feeds] = [
+        {
+            "d": random.integers(1, most, 7),
+            "x": random.integers(-3, 4, (7, 3)).astype(np.float32),
+        }
+        for most in (4, 3, 40, 2)
+    ]
+    compare(text, calls).save(tmp_path / "voice.so")  # all lengths are one program
 
 
 def test_a_size_beyond_reason_is_refused() -> None:
