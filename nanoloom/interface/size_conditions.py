@@ -11,11 +11,12 @@ import json
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from nanoloom.errors import InputError
+from nanoloom.errors import InputError, ModelError
 
 KEY = "nanoloom.size_conditions"  # of a model's metadata
 MOST_POWER = 4
@@ -91,6 +92,26 @@ def refused(condition: str) -> InputError:
 
 
 NO_CONDITIONS = SizeConditions({}, ())
+
+
+def require_conditions(text: str, ranks: Mapping[str, int]) -> None:
+    """Raise ModelError for what a model says that is not of its own inputs, or that
+    nobody can ask.  ranks: of the inputs by name."""
+    try:
+        given = SizeConditions.read(text)
+        for name, axis, times, _ in given.axes.values():
+            if not 0 <= axis < ranks[name] or times < 1:
+                raise ValueError
+        numbers = dict.fromkeys(given.axes, 2)
+        for condition, _ in given.parsed:
+            with suppress(ZeroDivisionError, OverflowError):  # others may be right
+                value(condition, numbers)
+    except (ValueError, TypeError, KeyError, AttributeError, NotKnown) as error:
+        raise ModelError(
+            f"does not say what its inputs' sizes must fulfil: {text[:80]}",
+            where=f"metadata entry {KEY}",
+            hint="remove the entry, or import the program of PyTorch again",
+        ) from error
 
 
 def parse(text: str) -> ast.expr:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from nanoloom.interface.size_conditions import KEY
+from nanoloom.interface.size_conditions import KEY, require_conditions
 
 if TYPE_CHECKING:  # a second to import, and a compiled model runs without it
     import onnx_ir as ir
@@ -56,7 +56,8 @@ def describe(model: ir.Model) -> Sides:
     ]
     stepped: Mapping[str, Any] = model.meta.get(STEPS, {})
     own = stepped.get("declared", ()), stepped.get("steps", ())
-    conditions = model.metadata_props.get(KEY, "")
+    if conditions := model.metadata_props.get(KEY, ""):
+        require_conditions(conditions, {name: len(shape) for name, shape, _ in inputs})
     return inputs, outputs, model.meta.get(TEXTS, ()), *own, conditions
 
 

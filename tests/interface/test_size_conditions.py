@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 import nanoloom
-from nanoloom.errors import Error, InputError
+from nanoloom.errors import Error, InputError, ModelError
 from nanoloom.interface.size_conditions import (
     KEY,
     NotKnown,
@@ -67,3 +67,27 @@ def test_a_file_asks_what_a_call_asks(tmp_path: Path) -> None:
             loaded({"x": x})
     with pytest.raises(InputError, match="n is odd is not so"):
         program.save(tmp_path / "four.so", shapes={"x": (2, 4)})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "garbage",
+        "[1]",
+        "{}",
+        '[{"a": 1}, []]',
+        '[{"n": ["z", 0, 1, 0]}, [["n > 3", "n > 3"]]]',
+        '[{"n": ["x", 7, 1, 0]}, [["n > 3", "n > 3"]]]',
+        '[{"n": ["x", 0, 0, 0]}, [["n > 3", "n > 3"]]]',
+        '[{"n": ["x", 0, 1, 0]}, [["open(n)", "n > 3"]]]',
+    ],
+)
+def test_a_damaged_entry_is_the_models(text: str) -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 20]> double_it (float[n, 5] x)'
+        " => (float[n, 5] y) { y = Add(x, x) }"
+    )
+    entry = model.metadata_props.add()
+    entry.key, entry.value = KEY, text
+    with pytest.raises(ModelError, match=f"metadata entry {KEY}: does not say"):
+        nanoloom.compile(model)
