@@ -189,7 +189,9 @@ def sheet(rows: list[Row], rates: Limits) -> Sheet:
         "peak: a first run's, which compiles; cached: a later one's, and of ORT's peak",
     )
     cells = tuple(line(each, keys) for each in rows)
-    return Sheet("whole models", (*heads, *more), cells, (*first, *notes))
+    types = ", ".join(dict.fromkeys(cell[1] for cell in cells))
+    title = f"whole models, {types}"
+    return Sheet(title, (*heads, *more), cells, (*first, *notes))
 
 
 def line(row: Row, keys: list[str]) -> tuple[str, ...]:
