@@ -14,6 +14,7 @@ from nanoloom.nest.footprint import Sizes
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.panel_parts import PANEL_VECTORS, panel_parts
 from nanoloom.nest.parts import blocks, reuses_panels, task_axes
+from nanoloom.nest.statement import Statement
 from nanoloom.nest.tasks import in_tasks
 from nanoloom.target.facts import Target
 
@@ -39,12 +40,14 @@ class Losses:
     """Why pairs do not pay.
 
     known: whether all sizes are: blocks that their number decides are of known ones
-    alone.  found: of pairs that were asked about; a network repeats its blocks, and a
-    pair of a block is the same nest in each.
+    alone.  open_images: whether rows and pixels of images are not: whether a task has
+    room for a whole one may not depend on a sample.  found: of pairs that were asked
+    about; a network repeats its blocks, and a pair of a block is the same nest in each.
     """
 
     target: Target
     known: bool
+    open_images: bool
     found: dict[Pair, str | None] = field(default_factory=dict[Pair, "str | None"])
 
     def of(self, pair: Pair) -> str | None:
@@ -66,7 +69,8 @@ class Losses:
         sizes = found.blocks(columns, cache)
         if found.is_scattered:
             return "small windows side by side on several axes read few rows together"
-        if not found.fit(sizes, cache):
+        whole = self.open_images and reads_whole_axes(found.consumer)
+        if not whole and not found.fit(sizes, cache):
             return "what a block of its reader reads is more than half of the cache"
         if not any(map(found.overlap, found.names)):
             return ""
@@ -94,6 +98,13 @@ class Losses:
             return "few rows of it would read all of the weights again"
         made = profit(nest, fused, target)
         return "" if made.cycles >= 0 else loss(made)
+
+
+def reads_whole_axes(stage: Statement) -> bool:
+    """Whether a reduction has an axis of what it reads for itself: no window of it."""
+    single = [x.axes for x in stage.reads[0].indices if len(x.terms) == 1]
+    reduced = {axis.name for axis in stage.axes if axis.is_reduction}
+    return any(reduced & set(axes) for axes in single)
 
 
 def apart(pair: Pair) -> LoopNest:

@@ -100,7 +100,7 @@ def partition(
     separate_repeats(block, lowered)
     flat = known and target.vector.any_length
     weights = list(block.arguments)[len(lowered.inputs) :]
-    groups = settle(joined(block, weights, target, in_rows=in_rows))
+    groups = settle(joined(block, weights, Losses(target, in_rows, open_images)))
     said_apart(groups)
     reuse = plan_reuse(block, groups, lowered, in_place)
     joins = not open_images
@@ -149,19 +149,14 @@ def follow_all(module: ir.Module, *, tiles: bool, in_rows: bool) -> None:
         read_through_views(module, rows=in_rows)
 
 
-def joined(
-    block: ir.Block,
-    weights: list[ir.Value],
-    target: Target,
-    *,
-    in_rows: bool,
-) -> list[Group]:
+def joined(block: ir.Block, weights: list[ir.Value], losses: Losses) -> list[Group]:
     """The groups of a block that become kernels, before places are given.
 
-    weights: the arguments that are parameters.  in_rows: whether tasks have whole rows
-    of images, of sizes that are known.
+    weights: the arguments that are parameters.  losses: of sizes that are known, tasks
+    have whole rows of images.
     """
-    footprints = Footprints(weights, Losses(target, in_rows))
+    target, in_rows = losses.target, losses.known
+    footprints = Footprints(weights, losses)
     groups = fuse_into_readers(form_groups(block))
     groups = fuse_product_chains(groups, weights, target.caches)
     groups = inline_producers(footprints.fuse(groups))

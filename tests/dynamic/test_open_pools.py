@@ -93,6 +93,26 @@ def test_rows_of_strides_have_room() -> None:
     assert not program.open.reason
 
 
+def test_averages_of_what_convolutions_make() -> None:
+    """A task has room for all that it averages, of as many pixels as there are."""
+    weights = np.random.default_rng(0).integers(-4, 5, 8 * 3 * 9) / 4
+    text = f"""block (float[n, 3, h, w_] x) => (float[a, b, c, d] y)
+        <float[8, 3, 3, 3] w = {{{", ".join(map(str, weights))}}}>
+        {{ c = Conv<strides = [2, 2], pads = [1, 1, 1, 1]>(x, w) r = Relu(c)
+        y = GlobalAveragePool(r) }}"""
+    model = onnx.parser.parse_model(f"{HEAD}\n{text}")
+    program = nanoloom.compile(model, threads=1, cache=shared_cache())
+    peer = session(model)
+    for sides in ((1, 3), (23, 18), (910, 790)):
+        shape = (2, 3, *sides)
+        x = np.random.default_rng(1).integers(-3, 4, shape).astype(np.float32)
+        want = peer.run(None, {"x": x})[0]
+        bound = 64 * EPSILON * float(abs(want).max())
+        assert (abs(program({"x": x})["y"] - want) <= bound).all()
+        assert not (abs(0 * want - want) <= bound).all()
+    assert not program.open.reason
+
+
 RANGES = f"""ranges (float[1, {CHANNELS}, h, w_] x) => (float[a, b] y)
 {{
   s = Shape(x)
