@@ -188,7 +188,7 @@ def _whole(name: str, value: str, word: str) -> int:
     """A word of a `--dim` as a number; the message has all of it."""
     if not (word.isascii() and word.isdigit() and len(word) <= 18):
         raise typer.BadParameter(
-            f"{name}={value}: {word!r} is no whole number from 0 to 10^18",
+            f"{name}={value}: {word!r} is no whole number from 0 on, below 10^18",
             param_hint="--dim",
         )
     return int(word)

@@ -88,9 +88,14 @@ def check_replaceable(path: Path, ending: str = "") -> None:
         require_writable(path.parent)
 
 
+def is_same(path: Path, other: Path) -> bool:
+    """Whether both are one file, by whatever name or link."""
+    return path.exists() and other.exists() and path.samefile(other)
+
+
 def require_other(path: Path, model: Path) -> None:
     """Raise Error for the model's own file, which would be gone."""
-    if path.exists() and model.exists() and path.samefile(model):
+    if is_same(path, model):
         raise Error("is the model itself", where=str(path), hint="name another file")
 
 

@@ -147,11 +147,13 @@ def scored(scorer: Scorer, given: Path, output: Path, watch: Watch) -> Report:
 
 
 def require_different(model: Path, given: Path, output: Path) -> None:
+    from nanoloom.cli.output_files import is_same
+
     if output.is_dir():
         reason = f"{output} is a folder"
         raise typer.BadParameter(reason, param_hint="--output")
     for what, path in (("model", model), ("input", given)):
-        if path.exists() and output.exists() and path.samefile(output):
+        if is_same(path, output):
             reason = f"the result would replace the {what}"
             raise typer.BadParameter(reason, param_hint="--output")
 

@@ -21,6 +21,7 @@ from nanoloom.graph.types import is_static, shape_of
 
 TAPS_IN_PRODUCT = "taps_in_product"  # of a node
 FEW = 16  # features: fewer fill no vector of f32
+# Of 240 drawn layers, on a core with AVX-512.
 MOVED = 28  # channels whose sum takes as long as a number's way through memory
 
 
