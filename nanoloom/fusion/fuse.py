@@ -12,10 +12,8 @@ from dataclasses import dataclass
 
 from nanoloom.fusion.fusion_plan import mark
 from nanoloom.fusion.group import Group, users
-from nanoloom.fusion.group_values import external_inputs, group_results
-from nanoloom.fusion.insert_in_place import INSERT, home
-from nanoloom.ir.linalg_query import Kind, Op, base, is_contraction, is_generic
-from nanoloom.ir.mlir import ir, made_by
+from nanoloom.ir.linalg_query import Kind, Op, is_contraction, is_generic
+from nanoloom.ir.mlir import ir
 
 Owners = dict[ir.Operation, Group]
 
@@ -65,27 +63,6 @@ def fuse_groups(groups: list[Group], rule: Rule) -> list[Group]:
             group.rows = 0
             gone |= {id(part) for part in front.parts}
     return [group for group in groups if id(group) not in gone]
-
-
-def said_apart(groups: list[Group]) -> None:
-    """Give what no rule was about its reason: what groups read of others."""
-    made = {home(base(v)): group for group in groups for v in group_results(group)}
-    readers: dict[ir.Value, list[tuple[Group, ir.Value]]] = {}
-    for group in groups:
-        for value in external_inputs(group):
-            if made.get(home(base(value)), group) is not group:
-                readers.setdefault(home(base(value)), []).append((group, value))
-    for whole, found in readers.items():
-        for group, value in found:
-            kinds = f"{made[whole].root.value} with {group.root.value} behind it"
-            why = f"no rule joins {kinds}"
-            if len(found) > 1:
-                why = f"{len(found)} kernels read it, and each would make it again"
-            elif made_by(base(value), INSERT) is not None:
-                why = "it lies beside a border or other parts, which are made elsewhere"
-            elif value != base(value):
-                why = "it is read in another shape"
-            group.apart.setdefault(value, why)
 
 
 def product(group: Group) -> Op | None:

@@ -15,7 +15,6 @@ from nanoloom.fusion.fold_copies import (
     pack_right_operands,
 )
 from nanoloom.fusion.follow_products import follow_products
-from nanoloom.fusion.fuse import said_apart
 from nanoloom.fusion.fuse_by_footprint import Footprints
 from nanoloom.fusion.fuse_into_reader import fuse_into_readers
 from nanoloom.fusion.fuse_producer import fuse_producers, inline_producers
@@ -37,6 +36,7 @@ from nanoloom.fusion.pair_losses import Losses
 from nanoloom.fusion.read_through_views import read_through_views
 from nanoloom.fusion.recompute_in_readers import recompute_in_readers
 from nanoloom.fusion.slices import first_slices, shapes_before_slices
+from nanoloom.fusion.unfused import explain_unfused
 from nanoloom.graph.shared_decisions import SharedDecisions
 from nanoloom.ir.linalg_query import Op, base, element_bytes, is_contraction
 from nanoloom.ir.mlir import ir, run_pipeline, tensor
@@ -101,7 +101,7 @@ def partition(
     flat = known and target.vector.any_length
     weights = list(block.arguments)[len(lowered.inputs) :]
     groups = settle(joined(block, weights, Losses(target, in_rows, open_images)))
-    said_apart(groups)
+    explain_unfused(groups, known=known)
     reuse = plan_reuse(block, groups, lowered, in_place)
     joins = not open_images
     cutting = Partition(

@@ -64,6 +64,29 @@ def test_what_lies_in_a_border_is_said_to(
     assert re.search(why, line) and "shape" not in line
 
 
+APART = """
+<ir_version: 10, opset_import: ["": 21]>
+apart (float[2, 24, 30] x, float[30, 40] v, float[40, 20] w) => (y, s, z) {
+    a = MatMul(x, v)  y = MatMul(a, w)  b = Relu(x)  s = Softmax<axis=1>(b)
+    c = ReduceMax<keepdims=1>(b, axes)  z = Mul(c, b)
+}
+"""
+
+
+def test_why_no_rule_joins(tmp_path: Path, nanoloom: Command) -> None:
+    """How often a reader reads each number, or that others read it, too."""
+    model = parse_model(APART)
+    model.graph.initializer.append(from_array(np.array([1]), "axes"))
+    save(model, tmp_path / "apart.onnx")
+    said = nanoloom("compile", tmp_path / "apart.onnx", "--emit", "fusion", "-o", "-")
+    assert said.status == 0, said
+    apart = said.out.split("not fused:")[1]
+    product = re.search("MatMul_0 -> MatMul_1: .* (\S+) times, .* (\S+ B) of its", apart)
+    assert product and product.groups() == ("20", f"{4 * 40 * 20:,} B"), apart
+    assert "Softmax_3 -> Softmax_3: 240 B: its reader reads each number 24" in apart
+    assert "kernels read it, and each would make it again" in apart
+
+
 def test_the_file_has_its_own_ending(tmp_path: Path, nanoloom: Command) -> None:
     save(parse_model(LAYER), tmp_path / "layer.onnx")
     said = nanoloom(
