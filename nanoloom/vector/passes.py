@@ -53,6 +53,7 @@ from nanoloom.vector.store_at import (
     arena_bytes,
     arena_count,
 )
+from nanoloom.vector.stores_in_parts import store_in_parts
 from nanoloom.vector.table_lookups import make_lookups
 from nanoloom.vector.tasks import split_into_phases
 from nanoloom.vector.temporaries import bound_temporaries
@@ -181,6 +182,7 @@ PASSES = (
     ),
     Pass(lambda w: emulate_small_floats(w.module, w.target), (NO_GENERICS,)),
     Pass(lambda w: scale_powers(w.module, w.target), (NO_GENERICS,)),
+    Pass(lambda w: store_in_parts(w.module, w.target), (NO_GENERICS,)),
     Pass(lambda w: read_extents(w.module), (IN_PHASES, NO_ALLOCATIONS)),
 )
 
