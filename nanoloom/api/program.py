@@ -11,22 +11,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nanoloom.api.calling import CallableProgram, Into
-from nanoloom.api.open_program import OpenProgram
-from nanoloom.api.rooms.open_rooms import OpenRooms
+from nanoloom.api.named_sizes import NamedSizes
 from nanoloom.api.saved_program import to_save
 from nanoloom.api.sessions.compiled_session import CompiledSession, Once, Pairs
 from nanoloom.cache import Cache
 from nanoloom.errors import Error, public
 from nanoloom.explain.explainable import Explainable
-from nanoloom.interface.bounds import parted, require_within, static_shapes
-from nanoloom.interface.check_inputs import SeveralSizes, check_inputs, given_shapes
-from nanoloom.interface.dimension_values import bound_dims, check_known
+from nanoloom.interface.bounds import require_within, static_shapes
+from nanoloom.interface.check_inputs import given_shapes
 from nanoloom.interface.named_file import named_file
 from nanoloom.model.binding import Binding, deciding, values_of
 from nanoloom.model.model_facts import metadata_of, name_of
 from nanoloom.model.pickled import Pickled
 from nanoloom.model.source import Source
-from nanoloom.model.split_symbols import split_by_names, split_by_sizes
 from nanoloom.options import CompileOptions
 from nanoloom.report import Report
 from nanoloom.runtime.bounded_cache import BoundedCache
@@ -48,7 +45,7 @@ MOST_VARIANTS, MOST_BYTES = 32, 1 << 30
 MOST_CALLS, MOST_VALUES = 1024, 16 << 20  # shapes, and bytes of values, remembered
 
 
-class Program(CallableProgram, Explainable):
+class Program(NamedSizes, CallableProgram, Explainable):
     """A compiled model: call it with a dict of arrays, get a dict of arrays.
 
     Dimensions with a name are sizes that the program takes at each call, where that is
@@ -86,23 +83,6 @@ class Program(CallableProgram, Explainable):
         )
         self._deciding = BoundedCache[Shapes, Names](MOST_CALLS, 0, lambda *_: 0)
 
-    def _declare(self, source: Source, dims: Mapping[str, object]) -> None:
-        """What depends on the names that dimensions have."""
-        source = split_by_names(source, self.cache, dims)
-        self._last: Variant | None = None  # for arrays of the shapes of the last call
-        self.source = source
-        self.entries, self.outputs = source.interface(self.cache)
-        self._texts, self.inputs = source.texts, source.texts.inputs
-        self._has_texts, self._has_lists = bool(self._texts), False
-        self.vocabulary = tuple(self._texts.strings)  # a saved program has places in it
-        numbers, self.bounds = parted(dims)
-        self.dims = bound_dims(self.entries, numbers)
-        self.symbols = [d for x in self.entries for d in x.shape if isinstance(d, str)]
-        check_known(self.symbols, self.bounds)
-        own = self.entries, self.dims, source, self.options, self.cache, self.report
-        self.open = OpenProgram(*own, self.bounds)
-        self.roomed = OpenRooms(self.open)
-
     def _run(self, inputs: Mapping[str, object], into: Into) -> dict[str, Array]:
         if self._has_texts:
             return self._texts.call(inputs, partial(self._numbers, into=into))
@@ -124,15 +104,6 @@ class Program(CallableProgram, Explainable):
         self._has_lists = not {x.name for x in self.outputs} <= {*found.outputs}
         known = are_known(found.outputs, self.outputs)
         return known and self._deciding.get(given) == ()
-
-    def checked(self, inputs: Mapping[str, object]) -> dict[str, Array]:
-        """The arrays; a name that they give several sizes is several ones from now."""
-        try:
-            return check_inputs(self.entries, inputs, self.dims)
-        except SeveralSizes:
-            apart = split_by_sizes(self.source, self.cache, inputs)
-            self._declare(apart, self.dims | self.bounds)
-        return check_inputs(self.entries, inputs, self.dims)
 
     @property
     def _title(self) -> str:
@@ -170,12 +141,16 @@ class Program(CallableProgram, Explainable):
         require_within(self.bounds, self.entries, shapes)
         known = self.source.value_inputs(self.cache, shapes)
         made = partial(self.variant_of, shapes)
-        plain = None if known else lambda: made({})
+        plain = None if known else lambda: None if self.other(shapes) else made({})
         if (bound := self.roomed.found(shapes, self.threads, plain, made)) is not None:
             self.variants.put(bound.name, bound)
             if bound.library.lacks_branches:
                 bound.otherwise = lambda arrays: self._of_values(shapes, arrays)[0]
             return bound, ()
+        if (other := self.other(shapes)) is not None:
+            other.joins = False  # once
+            self._declare(other, self.dims | self.bounds)
+            return self._variant(arrays, shapes)
         return self.roomed.without(shapes, partial(self._of_values, shapes, arrays))
 
     def _of_values(

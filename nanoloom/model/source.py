@@ -47,6 +47,7 @@ class Source:
         self._model: onnx_ir.Model | None = None
         self._simplified: onnx_ir.Model | None = None
         self.texts, self.conditions = NO_TEXTS, NO_CONDITIONS  # of its interface
+        self.joins = True  # whether joined names of dimensions are worth a try
         self._hashed: Future[str] = Future()
         self._seen: dict[Path, object] = {}  # its files when they were read
         if isinstance(given, str | Path):
@@ -180,7 +181,6 @@ class Source:
         return sides[0], sides[1]
 
     def declared(self) -> Sides:
-        """Inputs and outputs as JSON takes them."""
         return describe(self.model())
 
     def entry(

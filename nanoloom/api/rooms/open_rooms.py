@@ -45,7 +45,7 @@ class OpenRooms:
         self,
         shapes: Shapes,
         threads: int,
-        plain: Callable[[], Variant] | None,
+        plain: Callable[[], Variant | None] | None,
         of_values: OfValues,
     ) -> Variant | None:
         """The program for all sizes of these shapes, or for them alone.
