@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import re
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -30,9 +31,11 @@ from nanoloom.cli import (
 )
 from nanoloom.cli.failures import (
     DONE,
+    USAGE,
     guarded,
     is_debugging,
     open_standard_files,
+    say,
 )
 from nanoloom.cli.plugins import Verb
 from nanoloom.errors import ModelWarning
@@ -162,6 +165,20 @@ def one_line(message: Warning | str, *_: object) -> str:
     return f"nanoloom: warning: {message}\n"
 
 
+def empty_word(given: Sequence[str]) -> str:
+    """The option that is given an empty word, "an argument" for none, "" for no such.
+
+    A script gives one where its variable is not set; as a path it would be the current
+    folder.
+    """
+    for before, word in zip(("", *given), given, strict=False):
+        if not word:
+            return before if before.startswith("-") else "an argument"
+        if re.fullmatch("--[a-z-]+=", word):
+            return word[:-1]
+    return ""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """The console entry; arguments: those of the process by default."""
     if arguments is None:  # the process does nothing else
@@ -175,6 +192,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         warnings.formatwarning = one_line
 
     def work() -> int:
+        if empty := empty_word(given):
+            say(f"nanoloom: {empty} is empty; give a value, or leave it out")
+            return USAGE
         try:
             build()(given, prog_name="nanoloom")
         except SystemExit as end:
