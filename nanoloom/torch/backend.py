@@ -45,8 +45,19 @@ def nanoloom(graph: fx.GraphModule, inputs: Sequence[Any], **said: Any) -> Run:
     settings = settings_of(said.get("options") or said, whole=is_whole())
     holders = [n for n in graph.graph.nodes if n.op == "placeholder"]
     fakes = [fake_of(n, given) for n, given in zip(holders, inputs, strict=True)]
-    if torch.is_grad_enabled() and any(asks_gradient(x) for x in fakes):
+    if not (torch.is_grad_enabled() and any(map(asks_gradient, fakes))):
+        return made(graph, inputs, fakes, settings)
+    if is_trained(graph):
         raise TRAINING
+    with torch.no_grad():  # as Dynamo calls it: it asks for the mode at each call
+        return torch.no_grad()(made(graph, inputs, fakes, settings))
+
+
+def made(
+    graph: fx.GraphModule, inputs: Sequence[Any], fakes: Sequence[Any],
+    settings: Settings,
+) -> Run:  # fmt: skip
+    holders = [n for n in graph.graph.nodes if n.op == "placeholder"]
     static = {i for i, n in enumerate(holders) if is_static(n)}
     traced = traced_before_autograd(graph, fakes)
     if traced is not None and is_plain(traced):
@@ -98,6 +109,13 @@ def asks_gradient(given: Any) -> bool:
     return isinstance(given, torch.Tensor) and given.requires_grad
 
 
+def is_trained(graph: fx.GraphModule) -> bool:
+    """Whether a result asks for a gradient, as none does that no_grad() is around."""
+    (output,) = (n for n in graph.graph.nodes if n.op == "output")
+    made = [n for n in output.all_input_nodes if n.op != "placeholder"]
+    return any(asks_gradient(n.meta.get("example_value")) for n in made)
+
+
 def is_static(node: fx.Node) -> bool:
     """Whether an input is a parameter or a buffer of a module."""
     if STATIC in (node.meta.get("tensor_dict") or {}):
@@ -110,7 +128,7 @@ def traced_before_autograd(
 ) -> fx.GraphModule | None:
     """The graph in operators that keep their meaning (linear, attention, norms).
 
-    None under autocast, whose casts AOTAutograd alone sees.
+    None under autocast, whose casts AOTAutograd alone sees, and where torch cannot.
     """
     # That of the graph's values: the context already has one for what comes behind.
     mode = next((x.fake_mode for x in fakes if isinstance(x, FakeTensor)), None)
@@ -120,8 +138,15 @@ def traced_before_autograd(
     def run(*given: Any) -> Any:
         return fx.Interpreter(graph).run(*given)
 
-    with mode, torch.no_grad(), preserve_node_meta():
-        return make_fx(run, pre_dispatch=True)(*fakes)
+    try:
+        with mode, torch.no_grad(), preserve_node_meta():
+            traced = make_fx(run, pre_dispatch=True)(*fakes)
+    except Exception:  # noqa: BLE001 - of a checkpoint; AOTAutograd says what is wrong
+        return None
+    for node in list(traced.graph.nodes):
+        if node.target is torch._C._set_grad_enabled:  # no part is trained
+            traced.graph.erase_node(node)
+    return traced
 
 
 def is_plain(traced: fx.GraphModule) -> bool:
@@ -134,12 +159,14 @@ def is_plain(traced: fx.GraphModule) -> bool:
 
 def is_region(owner: fx.GraphModule, node: fx.Node) -> bool:
     """Whether a node is a graph inside, begins or ends a region of autocast, or is a
-    tensor as a transform (vmap, grad) sees it, which AOTAutograd takes away."""
-    if node.op != "get_attr":
+    tensor as a transform (vmap, grad, jvp) sees it, which AOTAutograd takes away."""
+    inside, made = node.op == "get_attr", node.meta.get("val")
+    held = getattr(owner, str(node.target), None) if inside else made
+    if isinstance(held, torch.Tensor) and is_functorch_wrapped_tensor(held):
+        return True
+    if not inside:
         return node.target in AUTOCAST
-    held = getattr(owner, str(node.target), None)
-    wrapped = isinstance(held, torch.Tensor) and is_functorch_wrapped_tensor(held)
-    return wrapped or isinstance(held, fx.GraphModule)
+    return isinstance(held, fx.GraphModule | FakeTensor)
 
 
 def shares(traced: fx.GraphModule) -> bool:

@@ -11,7 +11,7 @@ from torch import fx
 from torch.utils import _pytree as pytree
 
 from nanoloom.errors import InputError
-from nanoloom.frontend.torch.call import is_mutation
+from nanoloom.frontend.torch.call import arguments, is_mutation, keeps_statistics
 from nanoloom.frontend.torch.decomposed import storage
 
 Span = tuple[int, int]  # the first byte, and the one behind the last
@@ -86,6 +86,8 @@ def written(node: fx.Node) -> list[fx.Node]:
     """The tensors that a node changes."""
     if not is_mutation(node):
         return []
+    if keeps_statistics(node):
+        return [arguments(node)[name] for name in ("running_mean", "running_var")]
     target: Any = node.target
     said = zip(target._schema.arguments, node.args, strict=False)
     given = [x for about, x in said if about.alias_info and about.alias_info.is_write]

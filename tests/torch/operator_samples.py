@@ -76,15 +76,18 @@ class Sample:
 
 
 def samples(
-    seed: int, share: float, dtype: Any = torch.float32, names: AbstractSet[str] = NAMES
-) -> Iterator[Sample]:
-    """A share of all samples of an element type, drawn by the seed.
+    seed: int, share: float, dtype: Any = torch.float32,
+    names: AbstractSet[str] = NAMES, first: str = "",
+) -> Iterator[Sample]:  # fmt: skip
+    """A share of all samples of an element type, drawn by the seed, from the operator
+    `first` on.  Those of an operator are the same wherever one begins.
 
     What drops numbers at random, writes in place, asks for values while it is traced or
     takes a sparse tensor is no call that a graph holds.
     """
-    drawn = random.Random(seed)
-    for info in op_db:
+    every = [info.formatted_name for info in op_db]
+    for info in op_db[every.index(first) if first else 0 :]:
+        drawn = random.Random(f"{seed} {info.formatted_name}")
         if info.name not in names or dtype not in info.supported_dtypes("cpu"):
             continue
         torch.manual_seed(seed)

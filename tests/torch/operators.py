@@ -1,10 +1,12 @@
 """torch's own samples of operators, of several element types: right, refused, wrong.
 
 python -m tests.torch.operators [--share 0.1] [--seed 1] [--type float32 ...] [--all]
+    [--minutes 5] [--first NAME]
 
 Runs them in ONNX Runtime as they are imported, and what that has no kernels for, and a
 tenth of the rest, compiled.  --all: every operator, not only those that models are
-made of.  Exit status 1 where a sample is wrong.
+made of.  --minutes: each element type stops then, and says with which --first it goes
+on.  Exit status 1 where a sample is wrong.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import argparse
 import logging
 import sys
 import tempfile
+import time
 import warnings
 from collections import Counter
 from collections.abc import Iterator
@@ -51,7 +54,15 @@ def outcome(sample: Sample, folder: Path, compiles: bool) -> str:
         return error.reason
     except Error as error:
         return f"fails: {error}"
+    except Exception as error:  # noqa: BLE001 - an error of our own, to be told
+        return f"breaks: {type(error).__name__}: {error}"
     return "right" if is_right(sample, found) else "wrong"
+
+
+def kind_of(result: str) -> str:
+    if result.startswith("breaks"):
+        return "wrong"
+    return result if result in ("right", "wrong") else "refused"
 
 
 def rows(words: argparse.Namespace) -> Iterator[tuple[str, Counter[str], list[str]]]:
@@ -60,12 +71,15 @@ def rows(words: argparse.Namespace) -> Iterator[tuple[str, Counter[str], list[st
         drawn = np.random.default_rng(words.seed)
         dtype = getattr(torch, name)
         chosen = EVERY if words.all else NAMES
+        end = time.monotonic() + 60 * words.minutes
         with tempfile.TemporaryDirectory() as folder:
-            for sample in samples(words.seed, words.share, dtype, chosen):
+            for sample in samples(words.seed, words.share, dtype, chosen, words.first):
+                if time.monotonic() > end:
+                    told.append(f"time is up: --first {sample.name} goes on")
+                    break
                 compiles = drawn.random() < COMPILED
                 result = outcome(sample, Path(folder), compiles)
-                known = result in ("right", "wrong")
-                counts[result if known else "refused"] += 1
+                counts[kind_of(result)] += 1
                 if result != "right":
                     told.append(f"{sample.name}: {result}")
         yield name, counts, told
@@ -77,6 +91,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--type", nargs="*", choices=TYPES)
     parser.add_argument("--all", action="store_true")
+    parser.add_argument("--minutes", type=float, default=float("inf"))
+    parser.add_argument("--first", default="", help="the operator to begin with")
     words = parser.parse_args()
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)

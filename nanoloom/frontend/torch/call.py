@@ -16,6 +16,7 @@ from nanoloom.frontend.torch.sizes import Sizes
 from nanoloom.frontend.torch.writer import Writer
 
 NUMBERS = (bool, int, float, torch.SymInt, torch.SymFloat, torch.SymBool)
+NORMALIZATIONS = ("aten::batch_norm", "aten::native_batch_norm", "aten::instance_norm")
 LEFT = 'torch.compile(module, backend="nanoloom") leaves it to torch, without fullgraph'
 
 
@@ -196,4 +197,16 @@ def arguments(node: fx.Node) -> dict[str, Any]:
 def is_mutation(node: fx.Node) -> bool:
     """Whether a node changes one of its tensors in place."""
     schema = getattr(node.target, "_schema", None)
-    return node.op == "call_function" and schema is not None and schema.is_mutable
+    if node.op != "call_function" or schema is None:
+        return False
+    return schema.is_mutable or keeps_statistics(node)
+
+
+def keeps_statistics(node: fx.Node) -> bool:
+    """Whether a node changes statistics that it is given, of which no schema tells."""
+    target: Any = node.target
+    if target.name().partition(".")[0] not in NORMALIZATIONS:
+        return False
+    given = arguments(node)
+    of_batch = given.get("training") or given.get("use_input_stats")
+    return bool(of_batch) and isinstance(given["running_mean"], fx.Node)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from sympy import Eq, Ne
 from torch import fx
+from torch._C._functorch import is_functorch_wrapped_tensor
 from torch._decomp import (
     core_aten_decompositions,
     decomposition_table,
@@ -46,6 +47,7 @@ from nanoloom.frontend.torch import (
 from nanoloom.frontend.torch.call import Call, is_mutation
 from nanoloom.frontend.torch.kept_sizes import kept_sizes
 from nanoloom.frontend.torch.memory_order import is_dense
+from nanoloom.frontend.torch.operators import operator_for
 
 if TYPE_CHECKING:
     from nanoloom.frontend.torch.graph import GraphImporter
@@ -86,7 +88,7 @@ def decomposed(call: Call, importer: GraphImporter) -> Any:
     target: Any = call.node.target
     if not isinstance(target, torch._ops.OpOverload) or target in importer.inside:
         return None
-    if target._schema.is_mutable or (rule := rule_for(target)) is None:
+    if is_mutation(call.node) or (rule := rule_for(target)) is None:
         return None
     given = own_lists((call.node.args, dict(call.node.kwargs)))
     flat, spec = pytree.tree_flatten(given)
@@ -143,7 +145,8 @@ def traced_rule(run: Any, examples: list[Any], target: Any) -> fx.GraphModule | 
         return None
     calls = [n.target for n in made.graph.nodes if n.op == "call_function"]
     again = target in calls and not whole  # of another kind, where the rule is ours
-    return None if again or any(map(is_random, calls)) else made
+    drawn = [x for x in calls if is_random(x) and operator_for(x) is None]
+    return None if again or drawn else made  # one that is known refuses its own
 
 
 def require_any_size(guards: list[Any], target: Any) -> None:
@@ -165,9 +168,10 @@ def is_random(target: Any) -> bool:
 
 
 def storage(node: fx.Node) -> int | None:
-    """The memory that a node's tensor lies in; None for what is no tensor."""
+    """The memory that a node's tensor lies in; None for what is no tensor, and for one
+    as a transform (vmap, grad) sees it."""
     value = node.meta.get("val")
-    if not isinstance(value, torch.Tensor):
+    if not isinstance(value, torch.Tensor) or is_functorch_wrapped_tensor(value):
         return None
     return value.untyped_storage()._cdata
 

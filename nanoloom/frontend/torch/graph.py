@@ -6,6 +6,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Collection, Iterable
+from functools import partial, reduce
 from typing import Any
 
 import onnx_ir as ir
@@ -171,6 +172,9 @@ class GraphImporter:
             return w(FLOATS[target], *(call.of(x, DOUBLE) for x in call.node.args))
         if isinstance(out, torch.SymInt) and target in ARITHMETIC:
             return w(ARITHMETIC[target], *map(self._operand, call.node.args))
+        if target is torch.sym_sum:
+            first, *rest = map(self._operand, call.node.args[0])
+            return reduce(partial(w, "Add"), rest, first)
         if target is torch.sym_ite:
             decides, *either = call.node.args
             return w("Where", self.values[decides], *map(self._operand, either))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from nanoloom.frontend.torch.call import Call
+from nanoloom.frontend.torch.call import Call, keeps_statistics
 
 T = ir.DataType
 
@@ -97,6 +97,9 @@ def group_norm(call: Call) -> object:
 def instance_norm(call: Call) -> object:
     if not call["use_input_stats"]:
         return batch_norm(call)
+    if keeps_statistics(call.node):
+        reason = "changes the statistics that the module keeps"
+        raise call.refuse(reason, hint="call module.eval() first")
     dtype = computed_in(call)
     weight, bias = affine(call, dtype, [call.extent("input", 1)])
     x, eps = call.value("input", dtype), epsilon(call, dtype)
