@@ -29,6 +29,7 @@ from nanoloom.frontend.operators import check_operators, check_required
 from nanoloom.frontend.proto_walk import check_text, drop_devices
 from nanoloom.frontend.redundant import drop_redundant
 from nanoloom.frontend.shadowed_names import rename_shadows
+from nanoloom.frontend.sparse_tensors import make_dense
 from nanoloom.frontend.string_encoding import encode
 from nanoloom.frontend.structure import check_structure
 from nanoloom.frontend.tensors import Weights, check_tensors
@@ -73,6 +74,7 @@ def load(
     check_text(proto, where)
     check_header(proto, where)
     drop_devices(proto, where)
+    make_dense(proto, opened.weights, where)
     drop_redundant(proto, where)
     rename_shadows(proto)
     ordered = check_structure(proto, where)

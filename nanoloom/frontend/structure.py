@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import onnx
 
-from nanoloom.errors import ModelError, Unsupported
+from nanoloom.errors import ModelError
 from nanoloom.frontend.proto_walk import bodies, label, place
 
 INVALID = "the exporter wrote an invalid model; export it again or report it there"
@@ -72,12 +72,6 @@ def check_graph(graph: onnx.GraphProto, scope: Scope, parent: str) -> None:
     for value in graph.input:
         scope.define(value.name, "an input")
     weights = [tensor.name for tensor in graph.initializer]
-    if graph.sparse_initializer:
-        raise Unsupported(
-            f"weight {graph.sparse_initializer[0].values.name} is a sparse tensor",
-            where=scope.where,
-            hint="export the model with dense weights",
-        )
     inputs = set(scope.names)
     for name in weights:
         if name in inputs:  # its default value

@@ -57,14 +57,27 @@ def check_tensors(model: onnx.ModelProto, weights: Weights, where: str) -> None:
     Raises ModelError for data that is missing or does not fit type and shape.
     """
     for tensor, at in tensors(model, where):
-        count = check_type(tensor, at)
-        if tensor.data_location == onnx.TensorProto.EXTERNAL:
-            weights.found.append(external(tensor, weights, at))
+        outside = checked_tensor(tensor, weights, at)
+        if outside is not None:
+            weights.found.append(outside)
             refer(tensor, len(weights.found) - 1)
-        elif tensor.HasField("raw_data"):
-            check_raw(tensor, at)
-        else:
-            check_entries(tensor, count, at)
+
+
+def checked_tensor(
+    tensor: onnx.TensorProto, weights: Weights, where: str
+) -> ir.TensorProtocol | None:
+    """What holds a tensor outside of its proto, None for one whose data are in it.
+
+    Raises ModelError for data that is missing or does not fit type and shape.
+    """
+    count = check_type(tensor, where)
+    if tensor.data_location == onnx.TensorProto.EXTERNAL:
+        return external(tensor, weights, where)
+    if tensor.HasField("raw_data"):
+        check_raw(tensor, where)
+    else:
+        check_entries(tensor, count, where)
+    return None
 
 
 def check_type(tensor: onnx.TensorProto, where: str) -> int:

@@ -10,7 +10,7 @@ import onnx_ir as ir
 import pytest
 from onnx import TensorProto, helper
 
-from nanoloom.errors import Error, Unsupported
+from nanoloom.errors import Error
 from nanoloom.frontend.onnx import load
 from tests.frontend import models
 from tests.frontend.models import refusal
@@ -225,13 +225,6 @@ def test_names_that_are_no_text() -> None:
     content = models.linear(3, 4).SerializeToString()
     assert "is not UTF-8" in refusal(content.replace(b"product", b"prod\xff\xfet"))
     assert "is 'prod\\x1b[t'" in refusal(content.replace(b"product", b"prod\x1b[t"))
-
-
-def test_sparse_weights_are_unsupported() -> None:
-    proto = models.linear(3, 4)
-    sparse = proto.graph.sparse_initializer.add()
-    sparse.values.name = "s"
-    assert "weight s is a sparse tensor" in refusal(proto, Unsupported)
 
 
 def test_sizes_are_judged_by_arithmetic() -> None:

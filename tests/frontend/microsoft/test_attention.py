@@ -80,7 +80,8 @@ def test_of_one_input(form: str, past: bool, one_way: int, quantized: bool) -> N
     }
     if quantized:
         x = random.integers(0, 256, (BATCH, LENGTH, WIDTH)).astype(np.uint8)
-        w = random.integers(-128, 128, (WIDTH, 3 * WIDTH)).astype(np.int8)
+        # Of 7 bits: without VNNI, ONNX Runtime's sums of two products saturate.
+        w = random.integers(-64, 64, (WIDTH, 3 * WIDTH)).astype(np.int8)
         zero, scales = np.array(128, np.uint8), [np.float32(0.01), np.float32(0.005)]
         given = [x, w, bias, *map(np.array, scales), mask, zero, None, kept]
         projected = (x.astype(np.float64) - 128) @ w * 0.01 * 0.005 + bias
