@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import cache
 from typing import Any, Literal, Protocol, get_args
 
-from nanoloom.cache import Cache
+from nanoloom.cache import Cache, digest
 from nanoloom.errors import Error
 from nanoloom.target.facts import Target
 
@@ -92,6 +93,12 @@ class CompileOptions:
     any_value: bool = False
 
     @property
+    def content(self) -> tuple[object, ...]:
+        """What a cache key is made of: all of it, the target by its digest."""
+        own = [getattr(self, x.name) for x in fields(self) if x.name != "target"]
+        return (facts(self.target), *own)
+
+    @property
     def winograd_target(self) -> Target | None:
         """The target, where convolutions may be computed by Winograd's method."""
         exact = self.exact_conv or self.precision != "f32"
@@ -116,6 +123,12 @@ class CompileOptions:
     def any_width(self) -> bool:
         """Whether schedules may have vectors of widths that only the machine knows."""
         return self.strategy is None and self.target.vector.vscale_max > 1
+
+
+@cache
+def facts(target: Target) -> str:
+    """Its digest: hundreds of facts, and the same of all that a process compiles."""
+    return digest.of(target)
 
 
 def options_with(

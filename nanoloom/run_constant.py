@@ -54,7 +54,8 @@ def run_once(compile_model: Compile, model: onnx.ModelProto, feeds: Arrays) -> A
         def weight(name: str, file: BinaryIO) -> None:
             made.write_large(name, file)
 
-        name = key("constant", model.SerializeToString(deterministic=True), options)
+        content = model.SerializeToString(deterministic=True)
+        name = key("constant", content, options.content)
         with cache.folder(name, write) as folder:
             return Variant(folder, 1, Weights(cache, weight))(feeds)
 

@@ -61,7 +61,8 @@ class Binding:
 
     def _named(self) -> str:
         sizes = dict(sorted(self.shapes.items()))
-        return key("model", self.source.digest, sizes, self.numbers, self.options)
+        said = sizes, self.numbers, self.options.content
+        return key("model", self.source.digest, *said)
 
     @property
     def numbers(self) -> dict[str, tuple[object, str]]:
@@ -191,7 +192,7 @@ class OpenBinding(Binding):
         samples = [dict(sorted(sample.items())) for sample in self.samples]
         first = dict(sorted(self.shapes.items()))
         bounds = {name: repr(self.bounds[name]) for name in sorted(self.bounds)}
-        said = first, self.numbers, self.options, bounds
+        said = first, self.numbers, self.options.content, bounds
         return key("sizes", self.source.digest, samples, *said)
 
     def made(self, report: Report) -> Compiled:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 from nanoloom.errors import Error
 
@@ -83,7 +83,8 @@ def _affinity() -> int:
 
 def _read(path: str) -> str | None:
     try:
-        return Path(path).read_text("utf-8")
+        with open(path, encoding="utf-8") as file:
+            return file.read()
     except (OSError, UnicodeDecodeError):
         return None
 

@@ -37,7 +37,7 @@ def host(cache: Cache) -> Target:
     """
     from nanoloom.target.host import enable_amx, held_to, this_machine
 
-    name = key("host", _here(), enable_amx())
+    name = _name(enable_amx())
     known = cache.get(name)
     if known is not None:
         return held_to(_remembered(known))
@@ -48,10 +48,10 @@ def host(cache: Cache) -> Target:
 
 
 @functools.cache
-def _here() -> tuple[str, ...]:
-    """This machine's identity: a process asks several times for each model, and the
-    kernel writes the file anew for every CPU."""
-    return identity()
+def _name(has_tiles: bool) -> str:
+    """This machine's name in the cache: a process asks several times for each model,
+    and the kernel writes the file that tells machines apart anew for every CPU."""
+    return key("host", identity(), has_tiles)
 
 
 @functools.lru_cache(maxsize=1)

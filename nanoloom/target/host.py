@@ -154,10 +154,14 @@ def enable_amx() -> bool:
     """
     if os.uname().sysname != "Linux" or os.uname().machine != "x86_64":
         return False
-    granted = ctypes.CDLL(None).syscall(
-        _SYS_ARCH_PRCTL, _ARCH_REQ_XCOMP_PERM, _XFEATURE_XTILEDATA
-    )
-    return granted == 0
+    words = _SYS_ARCH_PRCTL, _ARCH_REQ_XCOMP_PERM, _XFEATURE_XTILEDATA
+    return _own_process().syscall(*words) == 0
+
+
+@functools.cache
+def _own_process() -> ctypes.CDLL:
+    """What is loaded; looking for it takes a hundred times as long as a call."""
+    return ctypes.CDLL(None)
 
 
 def _closest(arch: str, present: set[str], maker: str, vscale: int) -> Target:

@@ -8,10 +8,9 @@ Values, which load nothing: who asks for them does not do the work (compile_kern
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 
-from nanoloom.cache import digest, key
-from nanoloom.options import Strategy
+from nanoloom.cache import key
+from nanoloom.options import Strategy, facts
 from nanoloom.target.facts import Target
 from nanoloom.workers.messages import Stage
 
@@ -42,12 +41,6 @@ class MakeKernel:
         from nanoloom.workers.compile_kernel import made
 
         return made(self, stage)
-
-
-@cache
-def facts(target: Target) -> str:
-    """Its digest: hundreds of facts, and the same of all kernels of a model."""
-    return digest.of(target)
 
 
 @dataclass(frozen=True)

@@ -150,7 +150,7 @@ class OpenRooms:
 
     @property
     def _name(self) -> str:
-        return key("rooms", self.open.source.digest, self.open.options)
+        return key("rooms", self.open.source.digest, self.open.options.content)
 
     def known(self) -> None:
         """The rooms that another process found."""
