@@ -61,7 +61,8 @@ class RecordingVisit(Propagation):
         if any(x is node for x in self.replaced[-1:]):
             return  # what stands in its place is noted
         outputs = [seen(graph.initializers.get(name, x), name) for x, name in made]
-        expanded = operator_name(node) not in {*self.direct, *OPERATORS}
+        word = operator_name(node)
+        expanded = word not in self.direct and word not in OPERATORS
         if expanded and node.graph is None and not any(x.is_known for x in outputs):
             return  # the nodes of its body are noted
         name = f"node {node.name} ({node.op_type})"

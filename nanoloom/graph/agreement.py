@@ -27,22 +27,22 @@ def require_types(node: ir.Node, opsets: dict[str, int]) -> None:
             continue
         name, types, is_one = wanted[min(index, len(wanted) - 1)]
         kind = word(value.dtype)
-        where = f"node {node.name} ({node.op_type})"
         if types and f"tensor({kind})" not in types:
             raise ModelError(
                 f"its input {value.name} is {WORDS.get(kind, kind)}, which the "
                 "operator does not take",
-                where=where,
+                where=f"node {node.name} ({node.op_type})",
             )
         if is_one and seen.setdefault(name, kind) != kind:
             one, other = WORDS.get(seen[name], seen[name]), WORDS.get(kind, kind)
             raise ModelError(
                 f"its input {value.name} is {other}, another one is {one}; the "
                 "operator takes inputs of one type",
-                where=where,
+                where=f"node {node.name} ({node.op_type})",
             )
 
 
+@functools.cache
 def word(dtype: ir.DataType) -> str:
     """As ONNX's schemas write it."""
     return {"FLOAT": "float", "DOUBLE": "double"}.get(dtype.name, dtype.name.lower())
