@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from nanoloom.binary import executable, link
+from nanoloom.binary import executable, link, stand_ins
 from nanoloom.binary.elf import Machine
 from nanoloom.binary.link import Source
 from nanoloom.cache import Cache, key
@@ -86,28 +86,29 @@ def compiled_c_is_kept(
     libraries; and the C library of executables, which takes half a minute."""
     base = tmp_path_factory.getbasetemp()
     kept = Cache((base if worker_id == "master" else base.parent) / "C")
-    stand_ins: dict[Machine, list[bytes]] = {}
-    compiled, made_stubs = link._compiled, link._made_stubs
+    known: dict[Machine, list[bytes]] = {}
+    objects: dict[tuple[Source | str, ...], bytes] = {}
+    compiled, made_stubs = link._compiled, stand_ins.made_stand_ins
     c_library = executable.c_library
 
     def looked_up(
-        sources: Sequence[Source], command: Sequence[str], scratch: Path, nice: int
+        sources: Sequence[Source], command: Sequence[str], scratch: Path, nice: int = 0
     ) -> list[bytes]:
-        names = {source: key("C of tests", source, command) for source in sources}
-        held = {source: kept.get(name) for source, name in names.items()}
-        found = {source: code for source, code in held.items() if code is not None}
-        new = [source for source in names if source not in found]
-        for source, code in zip(
-            new, compiled(new, command, scratch, nice), strict=True
-        ):
-            kept.put(names[source], code)
-            found[source] = code
-        return [found[source] for source in sources]
+        new = [x for x in sources if (x, *command) not in objects]
+        names = [key("C of tests", source, command) for source in new]
+        held = [kept.get(name) for name in names]
+        missing = [x for x, code in zip(new, held, strict=True) if code is None]
+        made = iter(compiled(missing, command, scratch, nice))
+        for source, name, code in zip(new, names, held, strict=True):
+            if code is None:
+                kept.put(name, code := next(made))
+            objects[source, *command] = code
+        return [objects[source, *command] for source in sources]
 
     def stubs(machine: Machine, scratch: Path) -> list[bytes]:
-        if machine not in stand_ins:
-            stand_ins[machine] = made_stubs(machine, scratch)
-        return stand_ins[machine]
+        if machine not in known:
+            known[machine] = made_stubs(machine, scratch)
+        return known[machine]
 
     def lent(triple: str, cache: Cache) -> tuple[bytes, ...]:
         lend(triple.partition("-")[0], cache)
@@ -116,7 +117,7 @@ def compiled_c_is_kept(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(executable, "c_library", lent)
         patch.setattr(link, "_compiled", looked_up)
-        patch.setattr(link, "_made_stubs", stubs)
+        patch.setattr(stand_ins, "made_stand_ins", stubs)
         yield
 
 

@@ -34,6 +34,17 @@ def archive_of(objects: Sequence[bytes]) -> bytes:
     return b"".join(parts)
 
 
+def members_of(archive: bytes) -> list[bytes]:
+    """The objects of `archive_of`."""
+    found: list[bytes] = []
+    at = len(_MAGIC)
+    while at < len(archive):
+        begin, size = at + 60, int(archive[at + 48 : at + 58])
+        found.append(archive[begin : begin + size])
+        at = begin + size + size % 2
+    return found
+
+
 def all_of(objects: Sequence[bytes], scratch: Path) -> list[str]:
     """Arguments for objects, which lie in one file: to make one takes as long as lld
     has for an object."""

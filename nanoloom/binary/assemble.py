@@ -9,7 +9,7 @@ from nanoloom.binary.assemble_repeats import repeats_of
 from nanoloom.binary.kernel import CompiledKernel
 from nanoloom.binary.link import Source
 from nanoloom.binary.parameters import ParameterBlock
-from nanoloom.binary.program_source import program_c
+from nanoloom.binary.program_data import program_object
 from nanoloom.binary.session_table import longer
 from nanoloom.binary.sizes import SizesTable
 from nanoloom.binary.table import (
@@ -47,12 +47,15 @@ class Compiled:
     parameters: ParameterBlock
     levels: tuple[Source, ...] = ()
 
-    @property
-    def sources(self) -> tuple[Source, ...]:
-        """C that defines the program's table."""
+    def table_objects(self, beside: bytes) -> list[bytes]:
+        """What defines the program's table, unless `levels` do.
+
+        beside: another object that it is linked with.
+        """
+        if self.levels:
+            return []
         inside = self.parameters.size > 0
-        table = Source("table", program_c(self.table, parameters_inside=inside))
-        return self.levels or (table,)
+        return [program_object(self.table, beside, parameters_inside=inside)]
 
 
 def assemble(

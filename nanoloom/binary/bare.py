@@ -14,7 +14,7 @@ from nanoloom.binary.header import c_name, describe
 from nanoloom.binary.header_guard import guard
 from nanoloom.binary.link import RUNTIME, Source
 from nanoloom.binary.object_symbols import wanted
-from nanoloom.binary.program_source import PROGRAM_SOURCES
+from nanoloom.binary.program_data import PROGRAM_SOURCES
 from nanoloom.binary.relocatable import Part
 from nanoloom.binary.table import ProgramTable
 from nanoloom.cache import Cache

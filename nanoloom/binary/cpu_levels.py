@@ -11,11 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from nanoloom.binary.assemble import Compiled
+from nanoloom.binary.c_strings import c_string
 from nanoloom.binary.executable import Identity, identity_c
-from nanoloom.binary.link import Source, compile_c, merged
+from nanoloom.binary.link import Source, merged
 from nanoloom.binary.object_symbols import localized
 from nanoloom.binary.parameters import ParameterBlock
-from nanoloom.binary.program_source import c_string, program_c
+from nanoloom.binary.program_data import SHOWN, program_object
+from nanoloom.binary.shared import runtime_objects
 from nanoloom.binary.table import Buffer, ProgramTable
 from nanoloom.cache import Cache
 from nanoloom.interface.tensor import Space
@@ -23,8 +25,6 @@ from nanoloom.weights.derivations import flat
 from nanoloom.weights.weight import Source as WeightSource
 from nanoloom.weights.weight import Weight
 from nanoloom.weights.weight_keys import weight_key
-
-_NAMES = ("nanoloom_program", "nanoloom_open_sizes")
 
 
 @dataclass
@@ -92,15 +92,16 @@ def level_object(
 ) -> bytes:
     """A level's kernels and table: an object that shows the table by a name with its
     number, so that kernels of two levels may have the same name."""
-    shown = {name: f"{name}_{number}" for name in _NAMES}
-    text = program_c(table, parameters_inside=table.parameter_bytes > 0)
-    defines = tuple(f"{name}={other}" for name, other in shown.items())
-    source = Source("table", text, defines)
-    triple = identity.target.triple
-    flags = ("-fno-addrsig",)  # numbers of symbols, which will change
-    made = compile_c([source], triple=triple, flags=flags, cache=cache)
-    whole = merged([*made, *objects], identity.target.name, cache)
-    return localized(whole, shown.values())
+    suffix = f"_{number}"
+    beside = objects or runtime_objects(identity.target.triple, cache)
+    made = program_object(
+        table,
+        beside[0],
+        parameters_inside=table.parameter_bytes > 0,
+        suffix=suffix,
+    )
+    whole = merged([made, *objects], identity.target.name, cache)
+    return localized(whole, [name + suffix for name in SHOWN])
 
 
 def only_level(identity: Identity) -> tuple[Source, ...]:
@@ -122,7 +123,7 @@ def levels_c(levels: Sequence[Identity]) -> str:
     ]
     rows: list[str] = []
     for number, level in enumerate(levels):
-        program, sizes = (f"{name}_{number}" for name in _NAMES)
+        program, sizes = (f"{name}_{number}" for name in SHOWN)
         lines += [
             identity_c(level, f"_{number}"),
             f"extern const struct nanoloom_program {program};",

@@ -8,6 +8,7 @@ target is known by the header of another object.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 PAGE = 4096  # parameters begin on a page
@@ -15,7 +16,7 @@ PARAMETER_SECTION = ".nanoloom"
 _CONTENT, _SYMBOLS, _STRINGS, _ROOM = 1, 2, 3, 8  # kinds of sections
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
-_SYMBOL = struct.Struct("<IBBHQQ")
+SYMBOL = struct.Struct("<IBBHQQ")
 _SEGMENT = struct.Struct("<IIQQQQQQ")
 
 
@@ -35,42 +36,75 @@ class Machine:
         return cls(fields[2], fields[7])
 
 
+@dataclass(frozen=True)
+class Section:
+    """Of an object.  size: of room that takes nothing of the file, in place of content;
+    the other fields as ELF has them."""
+
+    name: str
+    kind: int
+    content: bytes = b""
+    flags: int = 0
+    size: int = 0
+    link: int = 0
+    info: int = 0
+    align: int = 1
+    entry: int = 0
+
+
 def empty_object(machine: Machine, symbol: str = "", size: int = 0) -> bytes:
     """An object whose `symbol` is room for `size` read-only bytes, page aligned.
 
     Without a symbol it is enough to make a shared library of a given name from.
     """
-    names = ["", PARAMETER_SECTION, ".symtab", ".strtab", ".shstrtab"]
-    name_table = "\0".join(names).encode() + b"\0"
-    at = [name_table.index(f"{name}\0".encode()) for name in names]
-    symbols = _SYMBOL.pack(0, 0, 0, 0, 0, 0)
+    symbols = SYMBOL.pack(0, 0, 0, 0, 0, 0)
     if symbol:
         is_global_object, hidden = 0x11, 2
-        symbols += _SYMBOL.pack(1, is_global_object, hidden, 1, 0, size)
-    strings = b"\0" + symbol.encode() + b"\0"
-    symbols_at = _HEADER.size
-    strings_at = symbols_at + len(symbols)
-    names_at = strings_at + len(strings)
+        symbols += SYMBOL.pack(1, is_global_object, hidden, 1, 0, size)
+    names = b"\0" + symbol.encode() + b"\0"
     allocated = 2
-    headers = [
-        _SECTION.pack(0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
-        _SECTION.pack(at[1], _ROOM, allocated, 0, symbols_at, size, 0, 0, PAGE, 0),
-        _SECTION.pack(
-            at[2], _SYMBOLS, 0, 0, symbols_at, len(symbols), 3, 1, 8, _SYMBOL.size
-        ),
-        _SECTION.pack(at[3], _STRINGS, 0, 0, strings_at, len(strings), 0, 0, 1, 0),
-        _SECTION.pack(at[4], _STRINGS, 0, 0, names_at, len(name_table), 0, 0, 1, 0),
-    ]
-    body = symbols + strings + name_table
+    return relocatable(
+        machine,
+        [
+            Section(PARAMETER_SECTION, _ROOM, b"", allocated, size, align=PAGE),
+            Section(
+                ".symtab", _SYMBOLS, symbols, link=3, info=1, align=8,
+                entry=SYMBOL.size,
+            ),
+            Section(".strtab", _STRINGS, names),
+        ],
+    )  # fmt: skip
+
+
+def relocatable(machine: Machine, sections: Sequence[Section]) -> bytes:
+    """An object of these sections, the first of which has number 1; their names are
+    one more behind them."""
+    title = ".shstrtab"
+    names = "\0".join(["", *(x.name for x in sections), title]).encode() + b"\0"
+    every = [*sections, Section(title, _STRINGS, names)]
+    body = bytearray()
+    headers = [_SECTION.pack(0, 0, 0, 0, 0, 0, 0, 0, 0, 0)]
+    for x in every:
+        body += bytes(-len(body) % 8)
+        headers.append(
+            _SECTION.pack(
+                names.index(f"\0{x.name}\0".encode()) + 1, x.kind, x.flags, 0,
+                _HEADER.size + len(body), x.size or len(x.content), x.link, x.info,
+                x.align, x.entry,
+            )
+        )  # fmt: skip
+        body += x.content
     body += bytes(-len(body) % 8)
-    return _header(machine, _HEADER.size + len(body)) + body + b"".join(headers)
+    count = len(headers)
+    head = _header(machine, _HEADER.size + len(body), count)
+    return head + bytes(body) + b"".join(headers)
 
 
-def _header(machine: Machine, section_offset: int) -> bytes:
-    relocatable, version, sections, names = 1, 1, 5, 4
+def _header(machine: Machine, section_offset: int, sections: int) -> bytes:
+    is_relocatable, version, names = 1, 1, sections - 1
     return _HEADER.pack(
         b"\x7fELF\x02\x01\x01" + bytes(9),
-        relocatable,
+        is_relocatable,
         machine.number,
         version,
         0,

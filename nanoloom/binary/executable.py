@@ -18,7 +18,7 @@ from nanoloom.binary.link import (
     compile_c,
 )
 from nanoloom.binary.output_files import refusing, replaced
-from nanoloom.binary.program_source import PARAMETER_SYMBOL, PROGRAM_SOURCES
+from nanoloom.binary.program_data import PARAMETER_SYMBOL, PROGRAM_SOURCES
 from nanoloom.binary.toolchain import Run
 from nanoloom.cache import Cache
 from nanoloom.interface.vocabulary import NO_STRINGS, Strings
@@ -91,14 +91,13 @@ def write_executable(
     library = c_library(triple, cache)
     there = {source.name for source in compiled.levels}
     sources = [
-        *compiled.sources,
+        *compiled.levels,
         *(() if compiled.levels else (Source("identity", identity_c(identity)),)),
         *(Source.of_runtime(name) for name in SOURCES if name not in there),
     ]
     runtime = compile_c(sources, triple=musl_triple(triple), cache=cache)
-    code = cache.in_draft(
-        lambda scratch: _linked([*runtime, *compiled.objects], library, size, scratch)
-    )
+    objects = [*runtime, *compiled.table_objects(runtime[0]), *compiled.objects]
+    code = cache.in_draft(lambda scratch: _linked(objects, library, size, scratch))
     with refusing(output), replaced(output, EXECUTABLE) as file:
         file.write(with_room(code, size) if size else code)
         if size:

@@ -18,8 +18,10 @@ from nanoloom.binary.elf import (
     with_room,
 )
 from nanoloom.binary.elf_section import append
+from nanoloom.binary.kept_objects import kept_together
 from nanoloom.binary.output_files import refusing, replaced
-from nanoloom.binary.toolchain import Run, own_headers, zig_triple
+from nanoloom.binary.stand_ins import stand_ins
+from nanoloom.binary.toolchain import Run, zig_triple
 from nanoloom.cache import Cache, key
 from nanoloom.cache.digest import of
 
@@ -37,12 +39,6 @@ C_FLAGS = (
     "-fvisibility=hidden",
     "-fno-stack-protector",  # its failure handler is one more symbol to find
 )
-
-FREESTANDING = ("-ffreestanding", "-nostdinc")
-
-# The libraries a binary asks the system's loader for.  pthread is part of libc since
-# glibc 2.34; before, it is the library that defines pthread_create.
-SYSTEM_LIBRARIES = ("libc.so.6", "libm.so.6", "libpthread.so.0")
 
 LINK_FLAGS = (
     "-shared",
@@ -113,20 +109,15 @@ def compile_c(
     triple: str,
     flags: Sequence[str] = (),
     cache: Cache,
-    nice: int = 0,
-    freestanding: bool = False,
 ) -> list[bytes]:
     """Compile sources side by side to an object each, those that the cache has not.
 
-    `flags` are the compiler's, for example `-mcpu=x86_64_v3`.  nice: as of Run.
-    freestanding: they include nothing of a C library; clang alone takes a third of the
-    time of zig's `cc`, which finds out about libraries, hashes files and runs a linker.
+    `flags` are the compiler's, for example `-mcpu=x86_64_v3`.
 
     Raises:
         Error: ziglang is missing or the compiler refused a source.
     """
-    tool = ("clang", "-c", *FREESTANDING) if freestanding else ("cc", "-c")
-    command = (*tool, *C_FLAGS, *flags, "-target", zig_triple(triple))
+    command = _command(triple, flags)
     headers = runtime_headers()
     names = [_key_of(source, headers, command) for source in sources]
     found = {name: cache.get(name) for name in names}
@@ -137,20 +128,36 @@ def compile_c(
     ]
     if missing:
         wanted = [source for source, _ in missing]
-        made = cache.in_draft(lambda scratch: _compiled(wanted, command, scratch, nice))
+        made = cache.in_draft(lambda scratch: _compiled(wanted, command, scratch))
         for (_, name), code in zip(missing, made, strict=True):
             cache.put(name, code)
             found[name] = code
     return [found[name] or b"" for name in names]
 
 
+def compile_together(
+    sources: Sequence[Source], *, triple: str, cache: Cache, nice: int = 0
+) -> list[bytes]:
+    """The same of sources that are always wanted together: one entry of the cache."""
+    command = _command(triple)
+    return kept_together(
+        _key_of(tuple(sources), runtime_headers(), command),
+        cache,
+        lambda scratch: _compiled(sources, command, scratch, nice),
+    )
+
+
+def _command(triple: str, flags: Sequence[str] = ()) -> tuple[str, ...]:
+    return ("cc", "-c", *C_FLAGS, *flags, "-target", zig_triple(triple))
+
+
 @functools.lru_cache(maxsize=64)  # the runtime's files are the same for all models
-def _key_of(source: Source, headers: str, command: tuple[str, ...]) -> str:
-    return key("C", headers, source, command)
+def _key_of(sources: object, headers: str, command: tuple[str, ...]) -> str:
+    return key("C", headers, sources, command)
 
 
 def _compiled(
-    sources: Sequence[Source], command: Sequence[str], scratch: Path, nice: int
+    sources: Sequence[Source], command: Sequence[str], scratch: Path, nice: int = 0
 ) -> list[bytes]:
     """Each source in a folder of its own: their names may be the same."""
     running: list[tuple[Run, Path]] = []
@@ -163,8 +170,6 @@ def _compiled(
             # Not -I: a header of the system's may have the name of one of ours.
             arguments = [*command, "-iquote", str(RUNTIME), file.name, "-o", made.name]
             arguments += [f"-D{define}" for define in source.defines]
-            if command[0] == "clang":
-                arguments += ["-isystem", str(own_headers())]
             what = f"compiling {source.name}.c for {command[-1]}"
             running.append((Run(arguments, what, folder, nice), made))
         for run, _ in running:
@@ -186,8 +191,8 @@ def link_shared(
     """Link objects into a shared library that shows `exports` (names or globs) only.
 
     Needs no libc of the target: functions of the system's libraries stay undefined,
-    and the library names SYSTEM_LIBRARIES for the loader to look in.  `output` appears
-    whole or not at all; what stood there before stays on failure.
+    and the library names those of stand_ins.py for the loader to look in.  `output`
+    appears whole or not at all; what stood there before stays on failure.
 
     Raises:
         Error: ziglang is missing, the linker failed or the file cannot be written.
@@ -225,7 +230,7 @@ def linked(
     are to follow the library in its file, and lie in memory where the symbol is.
     """
     machine = Machine.of(objects[0][:64])
-    stubs = _stubs(machine, cache)
+    stubs = stand_ins(machine, cache)
     code = cache.in_draft(
         lambda scratch: _linked(objects, stubs, name, exports, room, scratch)
     )
@@ -255,36 +260,6 @@ def _linked(
     arguments += ["-soname", name, "-o", "made", *all_of(files, scratch), *more]
     Run(arguments, f"linking {name}", scratch).wait()
     return (scratch / "made").read_bytes()
-
-
-def _stubs(machine: Machine, cache: Cache) -> list[bytes]:
-    """Empty libraries with the names of the system's: lld only copies the names.
-
-    Made once for a machine and kept in the cache: three of a link's four processes.
-    """
-    names = [key("stand-in", machine, library) for library in SYSTEM_LIBRARIES]
-    found = [code for name in names if (code := cache.get(name)) is not None]
-    if len(found) == len(names):
-        return found
-    made = cache.in_draft(lambda scratch: _made_stubs(machine, scratch))
-    for name, code in zip(names, made, strict=True):
-        cache.put(name, code)
-    return made
-
-
-def _made_stubs(machine: Machine, scratch: Path) -> list[bytes]:
-    (scratch / "empty.o").write_bytes(empty_object(machine))
-    running = [
-        Run(
-            ["ld.lld", "-shared", "-soname", name, "-o", name, "empty.o"],
-            f"making a stand-in for {name}",
-            scratch,
-        )
-        for name in SYSTEM_LIBRARIES
-    ]
-    for run in running:
-        run.wait()
-    return [(scratch / name).read_bytes() for name in SYSTEM_LIBRARIES]
 
 
 def merged(objects: Sequence[bytes], what: str, cache: Cache) -> bytes:

@@ -15,7 +15,7 @@ from nanoloom.binary.elf import Machine, empty_object, with_content
 from nanoloom.binary.link import Source, compile_c, merged
 from nanoloom.binary.object_symbols import localized
 from nanoloom.binary.output_files import refusing, replaced
-from nanoloom.binary.program_source import PARAMETER_SYMBOL
+from nanoloom.binary.program_data import PARAMETER_SYMBOL
 from nanoloom.cache import Cache
 from nanoloom.errors import Error
 
@@ -41,9 +41,10 @@ class Part:
         """
         flags = ("-fno-addrsig", *flags)  # numbers of symbols, which will change
         size = self.compiled.parameters.size
-        every = [*self.compiled.sources, *sources]
+        every = [*self.compiled.levels, *sources]
         runtime = compile_c(every, triple=triple, flags=flags, cache=cache)
-        objects = [*runtime, *self.compiled.objects]
+        tables = self.compiled.table_objects(runtime[0])
+        objects = [*runtime, *tables, *self.compiled.objects]
         if size:
             machine = Machine.of(objects[0][:64])
             objects.append(empty_object(machine, PARAMETER_SYMBOL, size))

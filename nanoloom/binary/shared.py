@@ -13,12 +13,17 @@ from nanoloom.binary.link import (
     Content,
     Source,
     compile_c,
+    compile_together,
     link_shared,
     linked,
     write_library,
 )
 from nanoloom.binary.output_files import refusing, replaced
-from nanoloom.binary.program_source import PARAMETER_SYMBOL, PROGRAM_SOURCES, program_c
+from nanoloom.binary.program_data import (
+    PARAMETER_SYMBOL,
+    PROGRAM_SOURCES,
+    program_object,
+)
 from nanoloom.binary.table import ProgramTable
 from nanoloom.cache import Cache
 from nanoloom.errors import Error
@@ -57,9 +62,8 @@ def write_in_process(
     Raises:
         Error: ziglang is missing, a kernel is defined twice, or the disk refuses.
     """
-    sources = [Source("table", program_c(table))]
-    program = compile_c(sources, triple=triple, cache=cache, freestanding=True)
-    everything = [*program, *runtime_objects(triple, cache), *objects]
+    runtime = runtime_objects(triple, cache)
+    everything = [program_object(table, runtime[0]), *runtime, *objects]
     link_shared(everything, output, exports=[LOADER_EXPORT], cache=cache)
 
 
@@ -92,11 +96,10 @@ def write_shared_library(
     if (header := output.with_suffix(".h")) == output:
         raise Error("a shared library cannot end in .h", where=str(output))
     name, refuses = c_name(model_name), bool(levels or looks)
-    sources = [
-        *(levels or [Source("table", program_c(table, parameters_inside=size > 0))]),
-        *public_functions(table, name, looks, refuses=refuses),
-    ]
+    sources = [*levels, *public_functions(table, name, looks, refuses=refuses)]
     model = compile_c(sources, triple=triple, cache=cache)
+    if not levels:
+        model.append(program_object(table, model[0], parameters_inside=size > 0))
     code = linked(
         [*model, *runtime_objects(triple, cache), *objects],
         output.name,
@@ -156,7 +159,7 @@ def public_functions(
 def runtime_objects(triple: str, cache: Cache, *, nice: int = 0) -> list[bytes]:
     """The runtime that every binary holds, in the order of RUNTIME_SOURCES."""
     sources = [Source.of_runtime(name) for name in RUNTIME_SOURCES]
-    return compile_c(sources, triple=triple, cache=cache, nice=nice)
+    return compile_together(sources, triple=triple, cache=cache, nice=nice)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from nanoloom.binary.c_strings import c_comment
 from nanoloom.binary.sizes import SizesTable
-from nanoloom.binary.sizes_source import axes
+from nanoloom.binary.sizes_data import axes
 from nanoloom.binary.table import ProgramTable
 from nanoloom.interface.bounds import UNBOUNDED
 from nanoloom.interface.tensor import Tensor

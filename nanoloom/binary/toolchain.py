@@ -35,11 +35,6 @@ def zig() -> Path:
     raise Error(reason, where=str(folder), hint=_HINT, stage="binary")
 
 
-def own_headers() -> Path:
-    """The headers that are the C compiler's own: stdint.h, stddef.h and their like."""
-    return zig().parent / "lib" / "include"
-
-
 def zig_triple(triple: str) -> str:
     """LLVM's triple as zig spells it: x86_64-unknown-linux-gnu -> x86_64-linux-gnu."""
     return "-".join(part for part in triple.split("-") if part not in ("unknown", "pc"))

@@ -12,6 +12,7 @@ from llvmlite.binding import ObjectFileRef
 
 from nanoloom.binary import toolchain
 from nanoloom.binary.elf import PAGE, Machine
+from nanoloom.binary.kept_objects import kept_together
 from nanoloom.binary.link import (
     RUNTIME,
     Parameters,
@@ -19,7 +20,7 @@ from nanoloom.binary.link import (
     compile_c,
     link_shared,
 )
-from nanoloom.cache import Cache
+from nanoloom.cache import Cache, key
 from nanoloom.errors import Error
 from tests.runtime.native import TRIPLE, Block
 
@@ -305,21 +306,11 @@ def test_machine_of_something_else() -> None:
             Machine.of(code)
 
 
-@pytest.mark.parametrize("triple", [x for x in EVERY_TARGET if x.endswith("gnu")])
-def test_without_a_c_library_the_code_is_for_the_same_machine(
-    cache: Cache, triple: str
+@pytest.mark.parametrize("sizes", [(), (0,), (1, 2), (7, 0, 64, 1001)])
+def test_what_is_kept_together_comes_back_as_it_was(
+    cache: Cache, sizes: tuple[int, ...]
 ) -> None:
-    """The same words in the object's head: of an ABI, too."""
-    text = '#include "sizes.h"\nlong a(const int64_t *x);\n'
-    text += "long a(const int64_t *x) { return x[1] * (long)sizeof(max_align_t); }\n"
-    each = [
-        compile_c([Source("table", text)], triple=triple, cache=cache, **alone)
-        for alone in ({}, {"freestanding": True})
-    ]
-    assert Machine.of(each[0][0]) == Machine.of(each[1][0])
-
-
-def test_without_a_c_library_none_of_its_headers_is_there(cache: Cache) -> None:
-    source = [Source("table", "#include <stdio.h>\n")]
-    with pytest.raises(Error, match=r"compiling table\.c .* 'stdio\.h' file not found"):
-        compile_c(source, triple=EVERY_TARGET[0], cache=cache, freestanding=True)
+    made = [bytes(range(256)) * 4 for _ in sizes]
+    made = [code[:size] for code, size in zip(made, sizes, strict=True)]
+    for make in (lambda _: made, lambda _: pytest.fail("it is there")):
+        assert kept_together(key("kept", sizes), cache, make) == made

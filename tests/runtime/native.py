@@ -13,7 +13,7 @@ import numpy as np
 
 from nanoloom.binary.link import Source, compile_c, link_shared
 from nanoloom.binary.objects import emit
-from nanoloom.binary.program_source import PROGRAM_SOURCES
+from nanoloom.binary.program_data import PROGRAM_SOURCES
 from nanoloom.binary.shared import (
     RUNTIME_SOURCES,
     runtime_objects,
