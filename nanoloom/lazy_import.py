@@ -30,3 +30,17 @@ def load_later() -> None:
     """For a process of nanoloom's own: others may look into `sys.modules`."""
     for name in SELDOM:
         sys.modules.setdefault(name, Later(name))
+
+
+def load_onnx_ir() -> None:
+    """onnx_ir, in a process of others: they find what it leaves for later as always."""
+    if "onnx_ir" in sys.modules:
+        return
+    placed = {name: Later(name) for name in SELDOM if name not in sys.modules}
+    sys.modules.update(placed)
+    try:
+        import_module("onnx_ir")
+    finally:
+        for name, later in placed.items():
+            if sys.modules.get(name) is later:
+                del sys.modules[name]

@@ -18,6 +18,7 @@ from nanoloom.errors import DataDependent
 from nanoloom.fork_lock import wait_for_compiler
 from nanoloom.garbage import seldom_collected
 from nanoloom.interface.bounds import Bounds
+from nanoloom.lazy_import import load_onnx_ir
 from nanoloom.model.source import Source
 from nanoloom.options import ANY_VALUE, CompileOptions
 from nanoloom.report import Report
@@ -137,6 +138,7 @@ class Binding:
     @seldom_collected()
     def _compiled(self) -> Compiled:
         with self.report.waiting("start"), wait_for_compiler():
+            load_onnx_ir()
             importlib.import_module("nanoloom.compiler")
 
         compiled = self.made(self.report)

@@ -20,6 +20,7 @@ from nanoloom.frontend.text_steps.steps import TextStep
 from nanoloom.frontend.text_steps.texts import NO_TEXTS, Texts
 from nanoloom.interface.interface import Interface
 from nanoloom.interface.size_conditions import NO_CONDITIONS, SizeConditions
+from nanoloom.lazy_import import load_onnx_ir
 from nanoloom.model.declared_sides import TEXT, Row, Sides, describe
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from nanoloom.notation.mlir_text import Text
 
 Array = np.ndarray
+Shapes = Mapping[str, tuple[int, ...]]
 MOMENT = 0.02  # seconds: long enough to find a digest that is remembered
 
 
@@ -138,6 +140,7 @@ class Source:
             if self._seen and self._hashed.done() and not self._hashed.exception():
                 self.unchanged()  # or another one would have its name in the cache
             with wait_for_compiler():
+                load_onnx_ir()
                 from nanoloom.frontend.onnx import load
 
                 self._model = load(self.given)
@@ -183,15 +186,11 @@ class Source:
     def declared(self) -> Sides:
         return describe(self.model())
 
-    def entry(
-        self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]
-    ) -> Model:
+    def entry(self, shapes: Shapes, values: Mapping[str, Array]) -> Model:
         """What the compiler starts from, for these input shapes."""
         return self.bound(shapes, values)
 
-    def bound(
-        self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]
-    ) -> onnx_ir.Model:
+    def bound(self, shapes: Shapes, values: Mapping[str, Array]) -> onnx_ir.Model:
         """A copy of the model for these input shapes."""
         from nanoloom.frontend.symbolic_dims import bind, dims_from_inputs
         from nanoloom.graph.early_constants import own_origins
@@ -204,18 +203,16 @@ class Source:
         bind_values(bound, values)
         return bound
 
-    def _values_key(self, shapes: Mapping[str, tuple[int, ...]]) -> str:
+    def _values_key(self, shapes: Shapes) -> str:
         return key("value inputs", self.digest, dict(sorted(shapes.items())))
 
-    def value_inputs(
-        self, cache: Cache, shapes: Mapping[str, tuple[int, ...]]
-    ) -> list[str]:
+    def value_inputs(self, cache: Cache, shapes: Shapes) -> list[str]:
         """Inputs whose values were found to decide about shapes."""
         known = cache.get(self._values_key(shapes))
         return [] if known is None else json.loads(known)
 
     def remember_value_inputs(
-        self, cache: Cache, shapes: Mapping[str, tuple[int, ...]], names: list[str]
+        self, cache: Cache, shapes: Shapes, names: list[str]
     ) -> None:
         cache.put(self._values_key(shapes), json.dumps(names).encode())
 
@@ -246,14 +243,10 @@ class Entering(Source):
         made = [[(x.name, list(x.shape or ()), x.dtype.name) for x in s] for s in sides]
         return made[0], made[1], (), (), (), ""
 
-    def entry(
-        self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]
-    ) -> Model:
+    def entry(self, shapes: Shapes, values: Mapping[str, Array]) -> Model:
         return self.given_entry
 
-    def bound(
-        self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array]
-    ) -> onnx_ir.Model:
+    def bound(self, shapes: Shapes, values: Mapping[str, Array]) -> onnx_ir.Model:
         """Raises Unsupported: nobody else runs this, or counts what it does."""
         raise Unsupported(
             "is no ONNX model, so there is nothing to compare it with",
@@ -261,9 +254,7 @@ class Entering(Source):
             hint="run it or compile it",
         )
 
-    def value_inputs(
-        self, cache: Cache, shapes: Mapping[str, tuple[int, ...]]
-    ) -> list[str]:
+    def value_inputs(self, cache: Cache, shapes: Shapes) -> list[str]:
         return []
 
 
