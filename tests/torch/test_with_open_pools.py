@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,43 @@ def test_windows_of_open_sizes(what: Callable[..., Any], tmp_path: Path) -> None
             assert wanted.shape == made.shape
             assert torch.allclose(wanted, made, atol=1e-6, equal_nan=True)
     assert what is by_parts or not program.program.open.reason
+
+
+def test_places_of_the_largest_numbers_of_drawn_windows(tmp_path: Path) -> None:
+    """Of windows of one size and of two, some with a largest number twice."""
+    drawn, each = random.Random(4), list[tuple[Any, torch.Tensor, list[int]]]()
+    torch.manual_seed(4)
+    for rank in (1, 1, 2, 2, 3):
+        sizes = [drawn.randint(2, 7) for _ in range(rank)]
+        x = torch.randint(0, 9, (3, 2, *sizes)).float()
+        wanted = [drawn.randint(1, size) for size in sizes]
+        each.append((getattr(F, f"adaptive_max_pool{rank}d"), x, wanted))
+
+    def what(*given: torch.Tensor) -> list[torch.Tensor]:
+        calls = zip(given, each, strict=True)
+        return [y for x, (op, _, n) in calls for y in op(x, n, return_indices=True)]
+
+    class Every(torch.nn.Module):
+        def forward(self, given: list[torch.Tensor]) -> list[torch.Tensor]:
+            return what(*given)
+
+    given = [x for _, x, _ in each]
+    shapes = ([{0: torch.export.Dim.DYNAMIC}, {}, {}, {}, {}],)
+    said = {"dynamic_shapes": shapes, "cache": tmp_path, "threads": 1}
+    program = nanoloom.compile(Every(), (given,), **said)
+    for batch in (3, 2):
+        given[0] = given[0][:batch]
+        for ours, theirs in zip(program(given), what(*given), strict=True):
+            assert ours.dtype == theirs.dtype and torch.equal(ours, theirs)
+
+
+def test_places_along_open_sizes_are_refused(tmp_path: Path) -> None:
+    def what(x: torch.Tensor) -> Any:
+        return F.adaptive_max_pool1d(x, 3, return_indices=True)
+
+    shapes, x = ({2: torch.export.Dim("n", min=4)},), torch.randn(1, 2, 7)
+    with pytest.raises(Unsupported, match="places of the largest numbers, along open"):
+        nanoloom.compile(Does(what), (x,), dynamic_shapes=shapes, cache=tmp_path)
 
 
 def test_a_rule_for_some_sizes_is_refused(tmp_path: Path) -> None:

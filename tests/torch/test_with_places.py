@@ -77,6 +77,19 @@ def test_what_is_put_takes_the_place_of_what_was_there(
     require_same(at_places, [(x, at)], tmp_path, dynamic=False)
 
 
+def of_conditions(x: torch.Tensor, at: torch.Tensor) -> list[torch.Tensor]:
+    given = [(reduce, own) for reduce in ("amax", "amin") for own in (False, True)]
+    return [
+        x.scatter_reduce(1, at, ~x, reduce, include_self=own) for reduce, own in given
+    ]
+
+
+def test_conditions_are_put_where_any_or_all_hold(tmp_path: Path) -> None:
+    torch.manual_seed(3)
+    x, at = torch.rand(4, 5) > 0.5, torch.randint(0, 4, (4, 5))
+    require_same(of_conditions, [(x, at)], tmp_path, dynamic=False)
+
+
 def of_factors(x: torch.Tensor) -> list[torch.Tensor]:
     return [
         F.interpolate(x, scale_factor=0.5, mode="nearest-exact"),

@@ -23,6 +23,40 @@ def windows(size: int, count: int) -> list[range]:
     return [range(i * size // count, -(-(i + 1) * size // count)) for i in range(count)]
 
 
+def elements(own: Sequence[range]) -> list[list[int]]:
+    """The places of each window; the last one of a short window stands there again,
+    which no largest element minds."""
+    widest = max(map(len, own))
+    return [[r[min(i, len(r) - 1)] for i in range(widest)] for r in own]
+
+
+def largest_with_places(
+    call: Call, x: ir.Value, sizes: Sequence[int], wanted: Sequence[int]
+) -> tuple[ir.Value, ir.Value]:
+    """The largest element of each window of the last axes, and where it is in them."""
+    w, rank = call.w, len(sizes)
+    each = [windows(size, count) for size, count in zip(sizes, wanted, strict=True)]
+    front = call.input_rank("self") - rank
+    for axis, own in enumerate(each):  # [..., windows, elements, windows, elements]
+        at = w.constant(np.array(elements(own)))
+        x = w("Gather", x, at, axis=front + 2 * axis)
+    axes = [*range(front), *range(front, front + 2 * rank, 2)]
+    x = w("Transpose", x, perm=[*axes, *range(front + 1, front + 2 * rank, 2)])
+    x = w.reshape(x, [*call.sizes.all(call.fake("self").shape[:front]), *wanted, -1])
+    found = w("ReduceMax", x, w.constant([front + rank]), keepdims=0)
+    left = w.typed(T.INT64, "ArgMax", x, axis=front + rank, keepdims=0)
+    place, stride = w.constant(0), 1
+    for axis in reversed(range(rank)):
+        widest = w.constant(max(map(len, each[axis])))
+        first = np.array([r[0] for r in each[axis]]).reshape(
+            -1, *[1] * (rank - 1 - axis)
+        )
+        along = w("Add", w("Mod", left, widest), w.constant(first))
+        place = w("Add", place, w("Mul", along, w.constant(stride)))
+        left, stride = w("Div", left, widest), stride * sizes[axis]
+    return found, place
+
+
 def reduced(
     call: Call, x: ir.Value, op: str, sizes: Sequence[Size], wanted: Sequence[Size]
 ) -> ir.Value:
@@ -41,10 +75,8 @@ def of_known_sizes(
 ) -> ir.Value:
     """Each window's elements are gathered."""
     own, w = windows(int(size), int(count)), call.w
-    widest = max(map(len, own))
-    # The last element of a short window again, which no largest element minds.
-    at = [[r[min(i, len(r) - 1)] for i in range(widest)] for r in own]
-    behind = -1 - axis
+    at = elements(own)
+    behind, widest = -1 - axis, len(at[0])
     taken = w("Gather", x, w.constant(np.array(at)), axis=axis)
     along = w.constant([axis])  # the elements of a window are one more axis
     if op == "MaxPool":

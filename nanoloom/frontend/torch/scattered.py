@@ -21,6 +21,12 @@ def scatter_reduce(
         one, at, new = (t.reshape(1) for t in (x, index, src))
         made = scatter_reduce(one, 0, at, new, reduce, include_self=include_self)
         return made.reshape(())
+    if x.dtype == torch.bool and reduce in ("amax", "amin"):
+        made = scatter_reduce(
+            x.to(torch.uint8), dim, index, src.to(torch.uint8), reduce,
+            include_self=include_self,
+        )  # fmt: skip
+        return made.to(torch.bool)
     ones = torch.ones_like(index)
     count = torch.zeros(x.shape, dtype=torch.int64).scatter_add(dim, index, ones)
     start = x if include_self else torch.where(count > 0, neutral(x.dtype, reduce), x)

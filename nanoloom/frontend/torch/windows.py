@@ -8,7 +8,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from nanoloom.frontend.torch.adaptive_pools import reduced
+from nanoloom.frontend.torch.adaptive_pools import largest_with_places, reduced
 from nanoloom.frontend.torch.call import Call
 from nanoloom.frontend.torch.integer_pools import BY_MAX_POOL, pooled_integers
 from nanoloom.frontend.torch.nearest_places import by_places
@@ -162,9 +162,14 @@ def adaptive(op: str, spatial: int) -> Callable[[Call], ir.Value]:
 
 def adaptive_max(spatial: int) -> Callable[[Call], object]:
     def made(call: Call) -> object:
-        if [n for n in call.node.users if n.args[1] == 1 and n.users]:
-            raise call.refuse("asks for the places of the largest numbers")
-        return adaptive("MaxPool", spatial)(call), None
+        if not [n for n in call.node.users if n.args[1] == 1 and n.users]:
+            return adaptive("MaxPool", spatial)(call), None
+        each = [x.shape[-spatial:] for x in (call.fake("self"), call.out[0])]
+        sizes, wanted = ([n for n in x if isinstance(n, int)] for x in each)
+        if len(sizes) + len(wanted) < 2 * spatial:
+            reason = "asks for the places of the largest numbers, along open sizes"
+            raise call.refuse(reason, hint="give it fixed sizes")
+        return largest_with_places(call, call.value("self"), sizes, wanted)
 
     return made
 
