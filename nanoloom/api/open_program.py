@@ -120,8 +120,8 @@ class OpenProgram:
 
     @cached_property
     def samples(self) -> tuple[Samples, ...]:
-        """What is tried, one after the other."""
-        return tried_samples([x.shape for x in self.inputs], self.names)
+        floats = {x.dtype.kind for x in self.inputs}.isdisjoint("iu")
+        return tried_samples([x.shape for x in self.inputs], self.names, floats=floats)
 
     def bound(
         self, shapes: Shapes, threads: int, *, empty: Set[str] = frozenset()

@@ -127,7 +127,10 @@ def of_one(dim: str, rows: Sequence[Dims]) -> Sequence[Mapping[str, int]]:
 def shifted(row: Dims, dim: str, random: Random) -> Dims:
     """A sample in which a dimension has another number."""
     step = 1 if row[dim] % MULTIPLE else MULTIPLE
-    number = random.randrange(LEAST // step, LARGEST // step) * step
+    least, largest = LEAST, LARGEST
+    if row[dim] > LARGEST:  # a signal's length, in the range of which others are
+        least, largest = row[dim] // 2, 2 * row[dim]
+    number = random.randrange(least // step, largest // step) * step
     made = {dim: number + (step == 1 and number % MULTIPLE == 0)}
     return made | {floor.name: floor.of(made) for floor in floors_of(row)}
 

@@ -202,7 +202,9 @@ def monomials(names: Sequence[str]) -> Iterator[Monomial]:
 
 
 def fit_one(value: int, product: int, names: Monomial) -> Size | None:
-    return None if value % product else Size(((value // product, names),))
+    """The whole coefficient; none of a floor that is 0 in a sample."""
+    fits = product and value % product == 0
+    return Size(((value // product, names),)) if fits else None
 
 
 def fit_two(

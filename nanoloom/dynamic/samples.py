@@ -30,6 +30,9 @@ Samples = tuple[Mapping[str, int], ...]
 # 4, ... 32, so that floors are told apart.  Two numbers are found, two prove them.  A
 # third side leaves volumes below 2 ** 24 elements, a number that f32 has exactly.
 IMAGES = ((203, 298, 342, 170), (213, 227, 362, 309), (107, 118, 83, 94))
+# Of the one length of a signal, which many strides divide by hundreds: as many rows are
+# left of it as of an image.
+SIGNAL = ((6469, 9618, 7844, 5107),)
 # The same for images that are multiples of what all strides of a network make.
 MULTIPLE = 32
 PARTS = ((5, 8, 11, 7), (7, 6, 9, 10), (6, 11, 5, 8))
@@ -100,15 +103,32 @@ def image_samples(
 
 
 def tried_samples(
-    shapes: Sequence[Sequence[int | str]], names: Sequence[str]
+    shapes: Sequence[Sequence[int | str]], names: Sequence[str], *, floats: bool = False
 ) -> tuple[Samples, ...]:
-    """What a model is bound to, one after the other until it takes them."""
+    """What a model is bound to, one after the other until it takes them.
+
+    floats: whether inputs are none of integers, as texts are, whose masks have all
+    pairs of tokens.
+    """
     tried = [samples_of(shapes, names, lengths) for lengths in (STEPS, MANY, SHORT)]
     if not any(tried[1:]):  # more batches than there are small numbers
         tried.append(samples_of((), names))
-    tried.append(image_samples(shapes, names, IMAGES, 1))
+    sides = [image_samples(shapes, names, IMAGES, 1)]
+    if floats and all(open_axes(shape) < 2 for shape in shapes):
+        sides.append(image_samples(shapes, names, SIGNAL, 1))
+    tried += reversed(sides) if all(map(is_recorded, shapes)) else sides
     tried.append(image_samples(shapes, names, PARTS, MULTIPLE))
     return tuple(samples for samples in tried if samples)
+
+
+def open_axes(shape: Sequence[int | str]) -> int:
+    """How many of them are sizes, but for the batch."""
+    return sum(isinstance(d, str) for d in shape[1:])
+
+
+def is_recorded(shape: Sequence[int | str]) -> bool:
+    """Whether it is one number after the other: a signal, and not made of one."""
+    return all(isinstance(d, str) or d == 1 for d in shape)
 
 
 def proving(samples: Samples) -> Samples:

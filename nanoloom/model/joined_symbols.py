@@ -80,7 +80,9 @@ def parted_by_sizes(
     given = {name: np.shape(arrays[name]) for name in shapes}  # type: ignore[arg-type] - any array
     sizes, shared = sizes_of(shapes, given), source.shared
     kinds = {d: (shared[d], sizes[d]) for d in shared}
-    return joined(source.source, shapes, kinds) or source.source
+    made = joined(source.source, shapes, kinds)
+    source.source.joins = made is not None  # or calls would join and part in turns
+    return made or source.source
 
 
 def sizes_of(shapes: Shapes, given: Mapping[str, Sequence[int]]) -> dict[str, int]:

@@ -125,3 +125,10 @@ def test_what_has_no_images() -> None:
     assert signal[0] == {"length": 9}
     made = image_samples(IMAGE, ("batch", *NAMES), ((9,) * 4, (8,) * 4), 1)
     assert made[0] == {"batch": 3, "h": 9, "w": 8}
+
+
+def test_no_multiple_of_a_floor_that_is_nothing() -> None:
+    """A sample that many strides leave nothing of."""
+    floor = Floor("n", 0, 320).name
+    known = [{"n": n, floor: n // 320} for n in (203, 640, 1280, 960)]
+    assert found([1, 2, 4, 3], known) is None
