@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
+from math import gcd, prod
 
 import onnx_ir as ir
 
@@ -60,11 +60,10 @@ class TransposedFilters:
 
     @property
     def moved(self) -> int:
-        """Numbers for a pixel that are added up: of whole steps, zeros among them."""
+        """Numbers for a pixel that are added up: none that lie over no others."""
         axes = zip(self.taps, self.strides, self.dilations, strict=True)
-        return self.features * prod(
-            k if s == 1 else -(-k * d // s) * s for k, s, d in axes
-        )
+        over = any(k * gcd(s, d) > s for k, s, d in axes)
+        return self.multiplied_as_columns if over else 0
 
     def are_columns(self, *, turned: bool) -> bool:
         """Whether one product of all taps is less work.

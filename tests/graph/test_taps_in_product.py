@@ -27,6 +27,8 @@ def filters(
         (filters(3, 3, 4, 2), False),  # what they make goes through memory
         (filters(128, 16, 4, 2), False),  # vectors are full
         (filters(128, 16, 4, 1, 2), True),  # zeros between the taps
+        (filters(48, 64, 4, 3, 3), True),
+        (filters(4, 2, 2, 2), True),  # side by side: nothing is added up
         (filters(128, 3, 1, 1), False),  # nothing to add up
         (filters(1, 1, 4, 2), False),  # vectors are of groups
     ],

@@ -7,7 +7,7 @@ from math import prod
 from nanoloom.graph.shared_decisions import COUNTED
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.node import Node
-from nanoloom.linalg.builder.overlapping_blocks import Axis, lacking, summed
+from nanoloom.linalg.builder.overlapping_blocks import Axis, summed
 from nanoloom.linalg.builder.tensor import Tensor
 
 
@@ -40,19 +40,16 @@ def col2im(b: Builder, node: Node) -> Tensor:
         return b.full(node.output_shapes[0], 0, x.dtype)
     strides = node.ints("strides", [1] * rank)
     dilations = node.ints("dilations", [1] * rank)
-    axes = [Axis(*row) for row in zip(block, blocks, strides, dilations, strict=True)]
-    apart = b.reshape(x, (images, channels, *block, *blocks))
-    whole = b.cast(summed(b, apart, axes), x.dtype)
     pads = node.ints("pads", [0] * 2 * rank)
-    lack = lacking(whole.shape[2:], pads, image)
-    if node.int(COUNTED):  # as much as any size lacks
-        ends = zip(axes, pads[rank:], strict=True)
-        lack = [max(axis.most_lacking - high, 0) for axis, high in ends]
-    whole = b.pad(whole, [0] * whole.rank, [0, 0, *lack])
-    shape = images, channels, *image
-    return (
-        whole if shape == whole.shape else b.slice(whole, [0, 0, *pads[:rank]], shape)
-    )
+    axes: list[Axis] = []
+    for d, (size, k) in enumerate(zip(image, block, strict=True)):
+        steps = -(-size // strides[d])
+        if node.int(COUNTED) and strides[d] > 1:  # more than any size needs
+            most = (k - 1) * dilations[d] - pads[d] - pads[d + rank]
+            steps = blocks[d] + -(-most // strides[d]) + 1
+        axes.append(Axis(k, blocks[d], strides[d], dilations[d], pads[d], size, steps))
+    apart = b.reshape(x, (images, channels, *block, *blocks))
+    return b.cast(summed(b, apart, axes), x.dtype)
 
 
 def known(node: Node, index: int) -> list[int]:

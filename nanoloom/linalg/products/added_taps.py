@@ -19,30 +19,19 @@ from nanoloom.linalg.builder.builder import (
     computed_as,
 )
 from nanoloom.linalg.builder.indexing import dims
-from nanoloom.linalg.builder.overlapping_blocks import Axis, lacking, summed
+from nanoloom.linalg.builder.overlapping_blocks import Axis, summed
 from nanoloom.linalg.builder.scalar import Scalar
 from nanoloom.linalg.builder.tensor import Tensor
 
 
 def added_taps(
-    b: Builder,
-    x: Tensor,
-    w: Tensor,
-    axes: Sequence[Axis],
-    groups: int,
-    low: Sequence[int],
-    shape: Sequence[int],
+    b: Builder, x: Tensor, w: Tensor, axes: Sequence[Axis], groups: int
 ) -> Tensor:
-    """The pixels of this shape behind the first ones: [n, f, o...], not rounded."""
+    """The image that the axes say: [n, f, o...], not rounded."""
     images, features = x.shape[0], groups * w.shape[1]
     block, blocks = [axis.block for axis in axes], [axis.blocks for axis in axes]
     made = columns(b, x, w, groups)
-    apart = b.reshape(made, (images, features, *block, *blocks))
-    whole = summed(b, apart, axes)
-    lack = lacking(whole.shape[2:], low, shape)
-    whole = b.pad(whole, [0] * whole.rank, [0, 0, *lack])
-    wanted = images, features, *shape
-    return whole if wanted == whole.shape else b.slice(whole, [0, 0, *low], wanted)
+    return summed(b, b.reshape(made, (images, features, *block, *blocks)), axes)
 
 
 def columns(b: Builder, x: Tensor, w: Tensor, groups: int) -> Tensor:

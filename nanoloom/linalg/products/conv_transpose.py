@@ -41,9 +41,10 @@ def conv_transpose(b: Builder, node: Node) -> Tensor:
     low, shape = result_extents(node, size, spans, strides)
     groups, bias = node.int("group", 1), node.optional(2)
     if node.int(TAPS_IN_PRODUCT):
-        rows = zip(w.shape[2:], size, strides, dilations, strict=True)
-        axes = [Axis(*row) for row in rows]
-        summed = added_taps(b, x, w, axes, groups, low, shape)
+        steps = [-(-o // s) for o, s in zip(shape, strides, strict=True)]
+        rows = w.shape[2:], size, strides, dilations, low, shape, steps
+        axes = [Axis(*row) for row in zip(*rows, strict=True)]
+        summed = added_taps(b, x, w, axes, groups)
         return add_bias(b, summed, bias and in_planes(b, bias, rank), x.dtype)
     flipped = phases(b, w, spans, strides, dilations)
     taps = flipped.shape[2::2]

@@ -80,24 +80,38 @@ CASES: dict[str, dict[str, list[int]]] = {
     "side by side": {"image": [24, 40], "block": [8, 4], "strides": [8, 4]},
     "half over each other": {"image": [21, 35], "block": [5, 4], "strides": [3, 2]},
     "apart": {"image": [41], "block": [3], "strides": [7]},
+    "strided and dilated": {
+        "image": [27, 35],
+        "block": [4, 3],
+        "strides": [2, 3],
+        "dilations": [3, 2],
+    },
     "three axes": {"image": [7, 9, 18], "block": [2, 3, 2], "strides": [1, 2, 1]},
 }
 
 
-def counts_of(image: list[int], block: list[int], strides: list[int]) -> list[int]:
-    return [(i - k) // s + 1 for i, k, s in zip(image, block, strides, strict=True)]
+def counts_of(
+    image: list[int], block: list[int], strides: list[int], dilations: list[int]
+) -> list[int]:
+    rows = zip(image, block, strides, dilations, strict=True)
+    return [(i - (k - 1) * d - 1) // s + 1 for i, k, s, d in rows]
 
 
 def added(
-    x: np.ndarray, image: list[int], block: list[int], strides: list[int]
+    x: np.ndarray,
+    image: list[int],
+    block: list[int],
+    strides: list[int],
+    dilations: list[int],
 ) -> tuple[np.ndarray, np.ndarray]:
     """An image of blocks, and how large its terms are: one place after another."""
-    counts = counts_of(image, block, strides)
+    counts = counts_of(image, block, strides, dilations)
     apart = x.astype(np.float64).reshape(*x.shape[:1], -1, *block, *counts)
     right, size = np.zeros((2, *apart.shape[:2], *image))
     for place in np.ndindex(*block):
-        ends = [p + s * n for p, s, n in zip(place, strides, counts, strict=True)]
-        at = tuple(slice(p, e, s) for p, e, s in zip(place, ends, strides, strict=True))
+        first = [p * d for p, d in zip(place, dilations, strict=True)]
+        ends = [p + s * n for p, s, n in zip(first, strides, counts, strict=True)]
+        at = tuple(slice(p, e, s) for p, e, s in zip(first, ends, strides, strict=True))
         right[..., *at] += apart[:, :, *place]
         size[..., *at] += abs(apart[:, :, *place])
     return right, size
@@ -106,11 +120,11 @@ def added(
 @pytest.mark.parametrize("name", CASES)
 def test_a_program_and_its_kernels(name: str) -> None:
     """Blocks are read where they lie: nothing is copied into a border first."""
-    given = CASES[name]
+    given = {"dilations": [1] * len(CASES[name]["image"]), **CASES[name]}
     counts = counts_of(**given)
     x = sample(2, (2, 3 * prod(given["block"]), prod(counts)), "float32")
     sizes = [np.array(given[word], np.int64) for word in ("image", "block")]
-    words = {"strides": given["strides"]}
+    words = {word: given[word] for word in ("strides", "dilations")}
     model, feeds = model_of("Col2Im", [x, *sizes], words, constants=[1, 2])
     (got,) = nanoloom.compile(model, threads=1, cache=shared_cache())(feeds).values()
     right, size = added(x, **given)
