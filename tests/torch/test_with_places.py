@@ -90,6 +90,20 @@ def test_conditions_are_put_where_any_or_all_hold(tmp_path: Path) -> None:
     require_same(of_conditions, [(x, at)], tmp_path, dynamic=False)
 
 
+def between(start: torch.Tensor, end: torch.Tensor) -> list[torch.Tensor]:
+    return [
+        torch.linspace(*each, 9, dtype=kind)
+        for kind in (torch.int64, torch.uint8, torch.float32)
+        for each in ((start, end), (4.3, end), (start, 11.9))
+    ]
+
+
+def test_steps_of_integers_are_between_integers(tmp_path: Path) -> None:
+    pairs = [(4.3, 1.0), (0.6, 9.9), (7.0, 2.5)]
+    given = [tuple(map(torch.tensor, each)) for each in pairs]
+    require_same(between, given, tmp_path, dynamic=False)
+
+
 def of_factors(x: torch.Tensor) -> list[torch.Tensor]:
     return [
         F.interpolate(x, scale_factor=0.5, mode="nearest-exact"),

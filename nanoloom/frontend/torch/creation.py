@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx_ir as ir
 import torch
@@ -65,6 +67,20 @@ def linspace(call: Call) -> ir.Value:
     return call.w.constant(numpy_view(made, "constant"), call.dtype)
 
 
+def between(
+    start: Any, end: Any, steps: int, *, dtype: torch.dtype | None = None, **rest: Any
+) -> torch.Tensor:
+    """Steps between numbers of data.  Those of integers are between integers, which
+    torch's own rule leaves out."""
+    del rest  # where it would lie
+    made: torch.dtype = dtype or torch.get_default_dtype()
+    if not (made.is_floating_point or made.is_complex):
+        start, end = (
+            x.to(made) if isinstance(x, torch.Tensor) else int(x) for x in (start, end)
+        )
+    return torch._refs.linspace(start, end, steps, dtype=made, device="cpu")
+
+
 def eye(call: Call) -> ir.Value:
     w, shape = call.w, call.w.ints(call.shape)
     zeros = w("Expand", w.constant(0, T.FLOAT), shape)
@@ -79,3 +95,7 @@ OPERATORS = {
     **dict.fromkeys(("full", "full_like", "new_full"), full),
     "arange": arange, "scalar_tensor": scalar_tensor, "linspace": linspace, "eye": eye,
 }  # fmt: skip
+RULES: dict[Any, Any] = {
+    getattr(torch.ops.aten.linspace, kind): between
+    for kind in ("Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor")
+}

@@ -27,6 +27,7 @@ from torch.utils._sympy.functions import Mod, PythonMod
 from nanoloom.errors import Unsupported
 from nanoloom.frontend.torch import (
     bags,
+    creation,
     divisors,
     encoder_layer,
     float_bits,
@@ -59,6 +60,7 @@ RULES = (
     | strided.RULES | divisors.RULES | float_bits.RULES | recurrent_cells.RULES
     | spectrograms.RULES | histograms.RULES | segments.RULES
     | reflections.RULES | singular_values.RULES | fractional_pools.RULES
+    | creation.RULES
 )  # fmt: skip
 
 
