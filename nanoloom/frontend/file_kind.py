@@ -14,7 +14,10 @@ class Kind(NamedTuple):
     hint: str
 
 
-EXPORT = "export the model to ONNX with torch.onnx.export(..., dynamo=True)"
+EXPORT = (
+    "export the model with torch.onnx.export(..., dynamo=True), or to a .pt2 file"
+    " with torch.export.save"
+)
 KINDS = (
     Kind(0, b"version https://git-lfs", "a Git LFS pointer", "fetch it: git lfs pull"),
     Kind(0, b"PK\x03\x04", "a zip archive (PyTorch saves .pt files so)", EXPORT),

@@ -85,9 +85,10 @@ class SizeConditions:
 def refused(condition: str) -> InputError:
     return InputError(
         f"have sizes for which {condition} is not so: torch.export took it for"
-        " granted, as it was of the example",
+        " granted, as a Dim's bounds say or as it was of the example",
         where="inputs of the model",
-        hint="write the module without it, or export it for these sizes",
+        hint="export it with other bounds or for these sizes, or write the module"
+        " without it",
     )
 
 

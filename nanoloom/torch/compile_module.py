@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ from nanoloom.frontend.torch.imported import Imported, InPlace
 from nanoloom.frontend.torch.whole_model import import_whole
 from nanoloom.torch.dimension_names import symbol_names
 from nanoloom.torch.open_recurrences import open_recurrences
-from nanoloom.torch.released_weights import release
+from nanoloom.torch.released_weights import release, require_held
 from nanoloom.torch.torch_program import TorchProgram
 
 WAYS = {"graph": import_exported, "onnx": import_whole}
@@ -42,6 +43,8 @@ def compile_module(
         exported = model
     else:
         args, kwargs = arguments(example_inputs)
+        require_held({**dict(model.named_parameters()), **dict(model.named_buffers())})
+        require_axes(model, args, kwargs, dynamic_shapes)
         exported = export(model, args, kwargs, dynamic_shapes)
         names = symbol_names(exported, model, args, kwargs, dynamic_shapes)
 
@@ -72,6 +75,30 @@ def arguments(example: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         f"example_inputs are a {type(example).__name__}",
         hint="give a tuple of tensors, or a dict of them by the arguments' names",
     )
+
+
+def require_axes(module: Any, args: Any, kwargs: Any, shapes: Any) -> None:
+    """Raise InputError for a shape of a tensor with an axis that it has not."""
+    try:
+        given = signature(module.forward).bind(*args, **kwargs).arguments
+    except (TypeError, ValueError):  # torch.export says what is wrong
+        return
+    said = (
+        shapes
+        if isinstance(shapes, Mapping)
+        else dict(zip(given, shapes or (), strict=False))
+    )
+    for name, axes in said.items():
+        tensor: Any = given.get(name)
+        if not isinstance(tensor, torch.Tensor) or not isinstance(axes, Mapping):
+            continue
+        for axis in axes:
+            if isinstance(axis, int) and axis >= tensor.dim():
+                raise InputError(
+                    f"name axis {axis}, and the example has {tensor.dim()}",
+                    where=f"dynamic_shapes of argument {name}",
+                    hint="the first axis is 0",
+                )
 
 
 def export(module: Any, args: Any, kwargs: Any, shapes: Any) -> ExportedProgram:

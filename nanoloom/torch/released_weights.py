@@ -7,6 +7,7 @@ are made of, and takes that memory back when it needs it.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from math import prod
 from typing import IO
 
@@ -14,12 +15,15 @@ import numpy as np
 import onnx_ir as ir
 import torch
 from torch.export import ExportedProgram
+from torch.utils.weak import WeakIdKeyDictionary
 
+from nanoloom.errors import InputError
 from nanoloom.frontend.torch.exported import held
 from nanoloom.frontend.torch.imported import Imported
 
 LEAST = 4096  # bytes: smaller ones stay where they are
 LINE = 64
+_given_away = WeakIdKeyDictionary()  # a set of tensors
 
 
 def release(imported: Imported, exported: ExportedProgram) -> None:
@@ -38,6 +42,18 @@ def release(imported: Imported, exported: ExportedProgram) -> None:
             continue
         if tensor.numel() * tensor.element_size() >= LEAST:
             tensor.data = torch.empty(0, dtype=tensor.dtype)
+            _given_away[tensor] = True
+
+
+def require_held(tensors: Mapping[str, torch.Tensor]) -> None:
+    """Raise InputError for a weight that another program of its module has taken."""
+    for name, tensor in tensors.items():
+        if tensor in _given_away and not tensor.numel():
+            raise InputError(
+                "is empty: a program compiled with release_weights=True has it",
+                where=f"weight {name}",
+                hint="call that program, or make the module again",
+            )
 
 
 def moved(given: ir.TensorProtocol, file: IO[bytes]) -> ir.Tensor:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from operator import itemgetter
 from typing import Any, NoReturn
 
+import numpy as np
 import torch
 from torch.export import ExportedProgram
-from torch.export._tree_utils import reorder_kwargs
 from torch.utils import _pytree as pytree
 
 from nanoloom.api.program import Program
@@ -18,10 +18,12 @@ from nanoloom.frontend.torch.element_types import numpy_view, torch_view
 from nanoloom.frontend.torch.exported import held
 from nanoloom.frontend.torch.imported import Imported
 from nanoloom.model.pickled import unpicklable
+from nanoloom.torch.call_arguments import CallArguments
 from nanoloom.torch.direct_call import direct_call
 from nanoloom.torch.direct_calls import DirectCalls
 from nanoloom.torch.held_weights import HeldWeights, Same
 from nanoloom.torch.memory import require_apart
+from nanoloom.torch.released_weights import require_held
 
 Build = Callable[[], tuple[Program, Imported]]
 
@@ -41,13 +43,14 @@ class TorchProgram:
     ) -> None:
         """released: the weights are the program's alone; they change no more."""
         self.exported, self._released = exported, released
-        self._build = build
+        self._build, self._arguments = build, CallArguments(exported)
         names = [*exported.state_dict, *exported.constants]
         every = {name: held(exported, name) for name in names}
         self._held = {n: t for n, t in every.items() if isinstance(t, torch.Tensor)}
         self._make()
 
     def _make(self) -> None:
+        require_held(self._held)
         self._program, self.imported = self._build()
         changed = self.imported.mutated
         kept = {} if self._released else self._held
@@ -57,17 +60,6 @@ class TorchProgram:
         self._changing_names = [x for x in places if isinstance(x, str)]
         self._changing = [self._held[name] for name in self._changing_names]
         self._direct = DirectCalls()
-
-    @cached_property
-    def _spec(self) -> Any:
-        return self.exported.call_spec.in_spec
-
-    @cached_property
-    def _flat(self) -> int | None:
-        """How many arguments it has, if each is one leaf, by its position."""
-        args, kwargs = self._spec.children()
-        leaves = all(x.is_leaf() for x in args.children())
-        return args.num_children if leaves and not kwargs.num_leaves else None
 
     @cached_property
     def _built(self) -> Callable[[list[Any]], Any]:
@@ -110,10 +102,11 @@ class TorchProgram:
         """
         self._renew(self._direct.same_words)
         made = None
-        if not kwargs and len(args) == self._flat:
+        if not kwargs and len(args) == self._arguments.flat:
+            self._arguments.require_constants(args)
             made = self._direct((*args, *self._changing))
         if made is None:
-            made = self._through_arrays(self._leaves(args, kwargs))
+            made = self._through_arrays(self._arguments.leaves(args, kwargs))
         return self._built(made)
 
     def _through_arrays(self, leaves: list[Any]) -> list[Any]:
@@ -127,14 +120,15 @@ class TorchProgram:
             name: numpy_view(imported.given(name, t), f"input {name}")
             for name, t in given.items()
         }
+        self._require_types(given, arrays)
         made = self._program(arrays)
         results = [self._result(*each, made, leaves) for each in self.imported.results]
         with torch.no_grad():
             for name, tensor in changed.items():
                 target = str(self._target(name))
                 tensor.copy_(imported.result(target, torch_view(made[target])))
-        if self._flat is not None:
-            held = {n: self._flat + i for i, n in enumerate(self._changing_names)}
+        if (count := self._arguments.flat) is not None:
+            held = {n: count + i for i, n in enumerate(self._changing_names)}
             places = {name: held[place] if isinstance(place, str) else place
                       for name, place in self.imported.inputs.items()}  # fmt: skip
             direct = direct_call(self._program, self.imported, places, arrays)
@@ -144,21 +138,6 @@ class TorchProgram:
     def _target(self, name: str) -> str | None:
         """The output that an input of the model becomes, if it is changed."""
         return self.imported.mutated.get(self.imported.inputs[name])
-
-    def _leaves(self, args: Any, kwargs: Any) -> list[Any]:
-        try:
-            ordered = reorder_kwargs(kwargs, self._spec) if kwargs else kwargs
-            leaves, spec = pytree.tree_flatten((args, ordered))
-        except (KeyError, ValueError) as error:
-            raise self._unfit(str(error)) from None
-        if spec != self._spec:
-            raise self._unfit(f"are {spec.num_leaves}")
-        return leaves
-
-    def _unfit(self, told: str) -> InputError:
-        line = told.splitlines()[0] if told else "do not fit"
-        hint = "call it with the structure of the example inputs"
-        return InputError(line, where="arguments of the module", hint=hint)
 
     def _tensors(self, leaves: list[Any]) -> dict[str, torch.Tensor]:
         found: dict[str, torch.Tensor] = {}
@@ -173,6 +152,22 @@ class TorchProgram:
                 given = torch.tensor(given)
             found[name] = given
         return found
+
+    def _require_types(
+        self, given: Mapping[str, torch.Tensor], arrays: Mapping[str, Any]
+    ) -> None:
+        """Raise InputError, in torch's words, for a tensor of another type."""
+        for x in self._program.inputs:
+            if x.name not in arrays or arrays[x.name].dtype == x.dtype:
+                continue
+            wanted = torch_view(np.empty(0, x.dtype)).dtype
+            if x.name in self.imported.pairs:
+                wanted = wanted.to_complex()
+            raise InputError(
+                f"is of {given[x.name].dtype}, the model wants {wanted}",
+                where=f"input {x.name}",
+                hint=f"convert it with tensor.to({wanted})",
+            )
 
     def _result(self, kind: str, what: Any, made: Any, leaves: list[Any]) -> Any:
         if kind == "constant":

@@ -73,3 +73,19 @@ def test_other_shapes_come_later(tmp_path: Path) -> None:
 def test_an_onnx_model_has_none_to_release() -> None:
     with pytest.raises(InputError, match="is for a module of PyTorch"):
         nanoloom.compile(b"", release_weights=True)
+
+
+def test_earlier_programs_and_later_ones_say_who_has_the_weights() -> None:
+    module, x = nn.Linear(64, 96).eval(), torch.randn(4, 64)
+    earlier = nanoloom.compile(module, (x,), threads=1)
+    program = nanoloom.compile(module, (x,), threads=1, release_weights=True)
+    assert module.bias.numel() == 96  # too small to be worth it
+    refusal = "weight weight: is empty: a program compiled with release_weights"
+    for call in (
+        lambda: earlier(x),
+        lambda: earlier.program,
+        lambda: nanoloom.compile(module, (x,)),
+    ):
+        with pytest.raises(InputError, match=refusal):
+            call()
+    assert program(x).shape == (4, 96)

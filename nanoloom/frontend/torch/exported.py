@@ -225,6 +225,12 @@ def import_exported(
     importer.nodes.run(graph.nodes, partial(attribute, importer, exported.graph_module))
     outputs(importer, graph, signature, numbers)
     if not importer.writer.graph.outputs:
+        if any(kind == "constant" for kind, _ in importer.imported.results):
+            raise Unsupported(
+                "the module computes no tensor: torch.export has made its results"
+                " of Python's numbers once, from the example's",
+                hint="give tensors as example inputs",
+            )
         raise Unsupported("the module computes nothing: it returns what it is given")
     note_conditions(exported, importer.imported)
     return importer.imported
