@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from nanoloom.errors import Error, Unsupported
+from nanoloom.errors import Error, InputError, Unsupported
 from nanoloom.frontend import custom_operators as frontend
 from nanoloom.graph.custom_types import RULES
 from nanoloom.graph.types import numpy_dtype, shape_of
@@ -36,7 +36,8 @@ def operator(
     takes a Buffer for each input, None for one that is left out, and the attributes by
     name, and gives one or several Buffers that it has written.  version: programs are
     remembered for other processes under it; say another one when the function changes.
-    Without it they are made anew.  Raises Error for a domain that ONNX defines.
+    Without it they are made anew.  Raises Error for a domain that ONNX defines, and
+    InputError for what is no function and a version that is no str.
     """
     if domain in TAKEN:
         said = domain or "ai.onnx"
@@ -46,7 +47,18 @@ def operator(
             hint="give it a domain of your own",
         )
 
+    told: Any = version
+    if told is not None and not isinstance(told, str):
+        reason = f"version is a {type(told).__name__}"
+        raise InputError(reason, where=f"operator {name}", hint='give a str, as "1"')
+
     def take(function: Function) -> Function:
+        if not callable(function):
+            raise InputError(
+                f"what stands for it is a {type(function).__name__}, no function",
+                where=f"operator {name}",
+                hint="write it above a function, as a decorator",
+            )
         full = f"{domain}.{name}"
         OPERATORS.pop(full, None)
         RULES.pop((domain, name), None)

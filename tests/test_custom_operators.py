@@ -12,7 +12,7 @@ from onnx import helper
 
 import nanoloom
 from nanoloom.cache import Cache
-from nanoloom.errors import Error, Unsupported
+from nanoloom.errors import Error, InputError, Unsupported
 from nanoloom.frontend.custom_operators import REGISTERED
 from nanoloom.notation import Buffer, axes, exp
 
@@ -152,3 +152,12 @@ def test_wrong_domains() -> None:
         nanoloom.operator("", "Relu")
     with pytest.raises(Unsupported, match=r"its domain test\.domain is unknown"):
         nanoloom.compile(model_of("Unknown", [3, 7])).run({"x": drawn(3, 7)})
+
+
+def test_what_is_no_function_stands_for_no_operator() -> None:
+    wrong: Any = 5
+    with pytest.raises(InputError, match="is a int, no function"):
+        nanoloom.operator(DOMAIN, "Number")(wrong)
+    with pytest.raises(InputError, match="version is a int; give a str"):
+        nanoloom.operator(DOMAIN, "Number", version=wrong)
+    assert (DOMAIN, "Number") not in REGISTERED

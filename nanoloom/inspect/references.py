@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -146,6 +147,9 @@ def onnx_reference(path: Path, threads: int) -> Run:
     return run
 
 
+MOST = 300  # characters of what a peer says
+
+
 def answering(name: str, ask: Callable[[], Any]) -> Any:
     """What the peer answers; whatever it raises is one sentence."""
     try:
@@ -153,8 +157,17 @@ def answering(name: str, ask: Callable[[], Any]) -> Any:
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001 - peers raise classes of their own
-        told = " ".join(str(error).split())[:200] or type(error).__name__
+        told = in_short(str(error)) or type(error).__name__
         raise Error(f"{name} does not run this model: {told}") from None
+
+
+def in_short(text: str) -> str:
+    """The first words and the last ones: reasons stand behind names of functions."""
+    whole = " ".join(text.split())
+    if len(whole) <= MOST:
+        return whole
+    first = shorten(whole, MOST // 2, placeholder="")
+    return f"{first} ... {whole[-MOST // 2 :].partition(' ')[2]}"
 
 
 OPENERS: dict[str, Callable[[Path, int], Run]] = {

@@ -108,8 +108,9 @@ def static_shapes(
         )
     if missing:
         how = " ".join(f"--dim {name}=N" for name in missing)
+        said = ", ".join(f'"{name}": N' for name in missing)
         raise InputError(
             f"no number is given for dimension {', '.join(missing)}",
-            hint=f"bind it: {how}",
+            hint=f"bind it: dims={{{said}}}, or {how}",
         )
     return shapes

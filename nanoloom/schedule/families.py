@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import isqrt
 
 from nanoloom.schedule.step_cost import FMA, StepCost
 from nanoloom.target.facts import MatrixUnit, Target
-from nanoloom.target.instructions.choose import counts_words, dot_for, pair_products
+from nanoloom.target.instructions.choose import (
+    DotUse,
+    counts_words,
+    dot_for,
+    pair_products,
+    pair_use,
+)
 
 BYTES = tuple((a, b, "i32") for a in ("s8", "u8") for b in ("s8", "u8"))
 HALVES = (("bf16", "bf16", "f32"),)
@@ -27,6 +34,15 @@ TILE_STEPS = AMX.rows  # groups in a row of a tile register
 SIDE = isqrt(AMX.tiles + 1) - 1
 TILE_ROWS = AMX_COLUMNS = SIDE * AMX.rows  # of a tile of sums
 IMAGE_ROWS = SIDE  # of an image, whose pixels such a tile has, in their own registers
+
+
+# What says the instruction that multiplies groups, of target and types, by family.
+GROUP_PRODUCTS: Mapping[str, Callable[[Target, str, str], DotUse | None]] = {
+    "bf16-dot": dot_for,
+    "int8-dot": dot_for,
+    "int8-pairs": pair_use,
+    "int16-pairs": pair_use,
+}
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ from nanoloom.kernels.program import Kernel
 from nanoloom.nest.printer import print_nest
 from nanoloom.schedule.language import Schedule
 
+WORDS = "words, for the reader: an edit counts in the script above"
+
 
 def print_schedule(kernel: Kernel, given: Schedule | str) -> str:
     """The script first, which --schedule takes back; all else is for the reader.
@@ -19,7 +21,7 @@ def print_schedule(kernel: Kernel, given: Schedule | str) -> str:
     else:
         parts = [
             given.to_transform(kernel.nest),
-            *comment("words", str(given)),
+            *comment(WORDS, str(given)),
             *comment(
                 "weighed: predicted cycles for the least work", print_candidates(given)
             ),

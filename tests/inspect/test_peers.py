@@ -12,7 +12,7 @@ from onnx import parser
 
 from nanoloom.errors import Error
 from nanoloom.inspect.peers import PEERS, NotInstalled, open_peer
-from nanoloom.inspect.references import open_reference
+from nanoloom.inspect.references import in_short, open_reference
 from tests.cli import models
 
 X = {"x": np.array([[1.5, -2, 3]], np.float32)}
@@ -53,3 +53,11 @@ def test_onnx_s_reference_gathers_among_many(tmp_path: Path) -> None:
     i = np.array([[69, 0], [-1, 64], [3, 3]])
     (got,) = open_reference("reference", path, 1)({"x": x, "i": i})
     np.testing.assert_array_equal(got, [[138, 1], [138, 129], [6, 7]])
+
+
+def test_what_a_peer_says_ends_with_its_reason() -> None:
+    said = f"Fatal: {'of a::function(long) ' * 90}\n Q is not registered"
+    found = in_short(said)
+    assert found.startswith("Fatal: of") and found.endswith(" Q is not registered")
+    assert len(found) <= 310 and set(found.split()) <= {*said.split(), "..."}
+    assert in_short("short\n one") == "short one"

@@ -171,5 +171,6 @@ def test_what_is_weighed_is_shown_with_the_script() -> None:
     first = schedule.candidates[0]
     assert lines[place + 1] == f"//   * {first.cost:6.2f}  {first.reason}"
     assert lines[place + 2].startswith("//       1.")
+    assert "// words, for the reader: an edit counts in the script above:" in lines
     bare = dataclasses.replace(schedule, make_candidates=no_candidates)
     assert "weighed" not in print_schedule(kernel, bare)

@@ -25,6 +25,7 @@ from nanoloom.schedule.families import (
     BIT_PAIRS,
     BIT_TABLES,
     FMA_FAMILY,
+    GROUP_PRODUCTS,
     INT8_DOT,
     INT8_INNER,
     INT8_LANES,
@@ -51,7 +52,6 @@ from nanoloom.target.instructions.choose import (
     DotUse,
     counts_at_once,
     dot_for,
-    pair_use,
     scalable_dot,
     widens_products,
 )
@@ -209,12 +209,9 @@ def instruction_use(
     family: Family, root: Statement, shape: Contraction, target: Target
 ) -> DotUse | None:
     """The instruction that multiplies groups of a family; None if it has none."""
-    if family in (INT8_DOT, BF16_DOT):
-        return dot_use(root, shape, target)
-    if family in (INT8_PAIRS, INT16_PAIRS):
-        left, right, _ = elements(root, shape)
-        return pair_use(target, left, right)
-    return None
+    ask = GROUP_PRODUCTS.get(family.name)
+    left, right, _ = elements(root, shape)
+    return None if ask is None else ask(target, left, right)
 
 
 def column_sums(

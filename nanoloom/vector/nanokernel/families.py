@@ -6,9 +6,9 @@ from typing import TypeVar
 
 from nanoloom.ir.contraction import elements
 from nanoloom.ir.mlir import ir, vector
-from nanoloom.schedule.families import INT8_INNER
+from nanoloom.schedule.families import GROUP_PRODUCTS, INT8_INNER
 from nanoloom.target.facts import Target
-from nanoloom.target.instructions.choose import differing_bits, dot_for, pair_use
+from nanoloom.target.instructions.choose import differing_bits, pair_use
 from nanoloom.vector.nanokernel import (
     bit_pairs,
     bit_tables,
@@ -38,10 +38,7 @@ T = TypeVar("T")
 
 # Of a family the instruction that multiplies groups, or how numbers are widened.
 GROUPS = {
-    "bf16-dot": dot_for,
-    "int8-dot": dot_for,
-    "int8-pairs": pair_use,
-    "int16-pairs": pair_use,
+    **GROUP_PRODUCTS,
     "bit-counts": differing_bits,
 }
 WIDENINGS = {
