@@ -34,7 +34,8 @@ Against = Annotated[
     typer.Option(
         "--against",
         metavar="LIST",
-        help="ort, openvino, torch (runs MODEL.pt2 beside the model), comma between.",
+        help="ort, openvino, torch (runs MODEL.pt2 beside the model), comma between;"
+        ' "" for none.',
     ),
 ]
 Repeat = Annotated[

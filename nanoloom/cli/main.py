@@ -165,13 +165,18 @@ def one_line(message: Warning | str, *_: object) -> str:
     return f"nanoloom: warning: {message}\n"
 
 
+LIST = "--against"  # of peers
+
+
 def empty_word(given: Sequence[str]) -> str:
     """The option that is given an empty word, "an argument" for none, "" for no such.
 
     A script gives one where its variable is not set; as a path it would be the current
-    folder.
+    folder.  A list of peers may have none.
     """
     for before, word in zip(("", *given), given, strict=False):
+        if LIST in (before, word.removesuffix("=")):
+            continue
         if not word:
             return before if before.startswith("-") else "an argument"
         if re.fullmatch("--[a-z-]+=", word):
