@@ -135,7 +135,7 @@ def unwritten(x: Buffer) -> Buffer:
 @pytest.mark.parametrize(
     ("function", "buffers", "reason"),
     [
-        (swish, False, "its attribute gamma is not supported"),
+        (swish, False, "gamma is not supported; give the node what swish reads"),
         (failing, False, "its function raised KeyError"),
         (failing_buffers, True, "got an unexpected keyword argument 'gamma'"),
         (lambda x, gamma: unwritten(x), True, "no Buffer with a statement"),

@@ -13,6 +13,7 @@ import numpy as np
 
 from nanoloom.errors import InputError, public, some_of
 from nanoloom.interface.check_inputs import listing, signature
+from nanoloom.interface.converted_inputs import converted
 from nanoloom.interface.dlpack import can_share, shared_array
 from nanoloom.runtime.library import Instance
 from nanoloom.runtime.limits import Cancellation, Limits, limited
@@ -110,10 +111,7 @@ class CallableProgram(ABC):
         into: Into | None,
         convert: bool,
     ) -> dict[str, Array]:
-        given = {} if into is None else into
-        if isinstance(outputs, str):
-            raise InputError(f"outputs are {outputs!r}", hint="give a list of names")
-        names = None if outputs is None else tuple(outputs)
+        given, names = memory_of(into), names_of(outputs)
         require_outputs(self.outputs, (*(names or ()), *given))
         into = {name: writable(name, array) for name, array in given.items()}
         if convert:
@@ -195,6 +193,25 @@ def is_single(given: object, inputs: Sequence[Side]) -> bool:
     return not (is_array and len(inputs) == 1)
 
 
+def memory_of(into: object) -> Into:
+    """What was given to be written; raises InputError for what is no dict."""
+    if into is None:
+        return {}
+    if not isinstance(into, Mapping):
+        kind = type(into).__name__
+        raise InputError(f"into is of type {kind}", hint="give a dict by outputs")
+    return into  # type: ignore[return-value] # of names to arrays: looked at behind
+
+
+def names_of(outputs: object) -> tuple[str, ...] | None:
+    """The names of outputs that are wanted; raises InputError for what is no list."""
+    if outputs is None:
+        return None
+    if isinstance(outputs, str) or not isinstance(outputs, Iterable):
+        raise InputError(f"outputs are {outputs!r}", hint="give a list of names")
+    return tuple(map(str, outputs))
+
+
 def require_outputs(outputs: Sequence[Side], names: Iterable[str]) -> None:
     known = [x.name for x in outputs]
     for name in names:
@@ -214,21 +231,6 @@ def require_numbers(outputs: Sequence[Side], into: Into) -> None:
                 where=f"output {output.name}",
                 hint="take the array that the call returns",
             )
-
-
-def converted(
-    inputs: Sequence[Side], given: Mapping[str, object]
-) -> Mapping[str, object]:
-    """Arrays of numbers in the declared element types, as numpy casts real ones."""
-    types = {x.name: x.dtype for x in inputs if not getattr(x, "is_text", False)}
-    made = dict(given)
-    for name in types.keys() & made.keys():
-        array = np.asarray(given[name])
-        if array.dtype.kind == "c":
-            hint = "give array.real, or what else is meant"
-            raise InputError("is complex", where=f"input {name}", hint=hint)
-        made[name] = array.astype(types[name], copy=False)
-    return made
 
 
 def writable(name: str, array: object) -> Array:

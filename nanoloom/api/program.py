@@ -15,7 +15,8 @@ from nanoloom.api.named_sizes import NamedSizes
 from nanoloom.api.saved_program import to_save
 from nanoloom.api.sessions.compiled_session import CompiledSession, Once, Pairs
 from nanoloom.cache import Cache
-from nanoloom.errors import Error, public
+from nanoloom.cache.file_operations import is_same
+from nanoloom.errors import Error, InputError, public
 from nanoloom.explain.explainable import Explainable
 from nanoloom.interface.bounds import require_within, static_shapes
 from nanoloom.interface.check_inputs import given_shapes
@@ -236,6 +237,7 @@ class Program(NamedSizes, CallableProgram, Explainable):
         output, chosen = named_file(path), self.options
         form = output_forms.form_of(form, output, len(levels), session=bool(session))
         called, digest = name or output.stem, self.source.unchanged()
+        require_other(output, self.source.given)
         made: list[tuple[output_forms.Identity, Compiled]] = []
         for target in levels or (chosen.target,):
             said = called, digest, target, chosen.precision, self._texts.of_code
@@ -273,3 +275,10 @@ class Program(NamedSizes, CallableProgram, Explainable):
             return self.open.compiled("it cannot be a size at run time")
         binding = self._binding(shapes or self.static_shapes(), {})
         return binding.to_link() if form == "shared" else binding.compiled()
+
+
+def require_other(path: Path, given: object) -> None:
+    """Raise InputError for the file of the given model, which would be gone."""
+    if isinstance(given, str | Path) and is_same(path, Path(given)):
+        hint = "name another file"
+        raise InputError("is the model's own file", where=str(path), hint=hint)

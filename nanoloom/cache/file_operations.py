@@ -41,6 +41,11 @@ def is_at(descriptor: int, path: Path) -> bool:
         return False
 
 
+def is_same(path: Path, other: Path) -> bool:
+    """Whether both are one file, by whatever name or link."""
+    return path.exists() and other.exists() and path.samefile(other)
+
+
 def identity(path: Path) -> tuple[str, int, int, int, int]:
     """(path, bytes, time of content, time of inode, inode): other content, others."""
     now = path.stat()

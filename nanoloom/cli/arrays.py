@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
+from zipfile import ZipFile
 
 import numpy as np
 import typer
@@ -39,22 +40,31 @@ def load_inputs(files: Mapping[str, str], specs: Sequence[Spec]) -> dict[str, Ar
 
 @dataclass(frozen=True)
 class Destinations:
-    """Where outputs are written: a file by output name, or a folder for all."""
+    """Where outputs are written: a file by output name, a folder or one file for all.
+
+    archive: a file .npz.
+    """
 
     files: Mapping[str, Path]
     folder: Path | None
+    archive: Path | None = None
 
     @classmethod
     def of(cls, words: Sequence[str] | None, names: Sequence[str]) -> Destinations:
         """From `--output` words; names: of the outputs.
 
-        Without a name a file .npy takes the only output.  Raises InputError for an
-        unknown output, BadParameter for two folders.
+        Without a name a file .npy takes the only output, and one .npz all.  Raises
+        InputError for an unknown output, BadParameter for two folders.
         """
         files: dict[str, Path] = {}
         folder: Path | None = None
+        archive: Path | None = None
         for word in words or ():
             name, equals, file = word.partition("=")
+            require_file(word, file if equals else word)
+            if not equals and is_file(Path(word), ".npz") and archive is None:
+                archive = Path(word)
+                continue
             if equals and name not in names:
                 hint = f"it has {', '.join(names)}"
                 raise InputError(f"the model has no output {name}", hint=hint)
@@ -63,7 +73,7 @@ class Destinations:
                 raise typer.BadParameter(reason, param_hint="--output")
             if equals:
                 files[name] = Path(file)
-            elif is_array_file(Path(word)):
+            elif is_file(Path(word), ".npy"):
                 if len(names) != 1:
                     reason = f"{word} is one file, and there are {len(names)} outputs"
                     hint = f"{reason}: name one, as {names[0]}={word}, or a folder"
@@ -71,7 +81,7 @@ class Destinations:
                 files[names[0]] = Path(word)
             else:
                 folder = Path(word)
-        made = cls(files, folder)
+        made = cls(files, folder, archive)
         made.check(names)
         return made
 
@@ -83,27 +93,46 @@ class Destinations:
                     output_files.check_file(self.files[name], ".npy")
         if self.folder is not None:
             output_files.folder(self.folder)
+        if self.archive is not None:
+            with output_files.refusing(self.archive):
+                output_files.check_file(self.archive, ".npz")
 
     def path(self, name: str) -> Path | None:
         """The file for an output, if it is to be written."""
         if name in self.files:
             return self.files[name]
-        return (
-            self.folder / f"{output_files.file_name(name)}.npy" if self.folder else None
-        )
+        if self.folder is not None:
+            return self.folder / f"{output_files.file_name(name)}.npy"
+        return self.archive
 
     def write(self, arrays: Mapping[str, Array]) -> None:
         """Write what is to be written; raises Error if the disk refuses."""
         for name, array in arrays.items():
             path = self.path(name)
-            if path is not None:
+            if path is not None and path != self.archive:
                 with output_files.written(path) as file:
                     np.save(file, array, allow_pickle=False)
+        if self.archive is not None:
+            with output_files.written(self.archive) as file, ZipFile(file, "w") as made:
+                for name, array in arrays.items():
+                    with made.open(f"{name}.npy", "w", force_zip64=True) as part:
+                        np.save(part, array, allow_pickle=False)
 
 
-def is_array_file(path: Path) -> bool:
-    """Whether a word after `--output` is a file, no folder."""
-    return path.suffix == ".npy" and not path.is_dir()
+def is_file(path: Path, ending: str) -> bool:
+    """Whether a word after `--output` is a file of this ending, no folder."""
+    return path.suffix == ending and not path.is_dir()
+
+
+def require_file(word: str, path: str) -> None:
+    """Raise BadParameter for what no array can be written to, whatever the model is."""
+    reason = ""
+    if path == "-":
+        reason = f"{word}: an array is not printed; name a file .npy"
+    elif word != path and Path(path).suffix == ".npz":
+        reason = f"{word}: a file .npz is for all outputs; name it alone"
+    if reason:
+        raise typer.BadParameter(reason, param_hint="--output")
 
 
 def described(name: str, array: Array) -> dict[str, Any]:

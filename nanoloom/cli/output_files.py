@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from nanoloom.binary.output_files import not_made, replaced, require_writable
+from nanoloom.cache.file_operations import is_same
 from nanoloom.errors import Error
 
 if TYPE_CHECKING:
@@ -86,11 +87,6 @@ def check_replaceable(path: Path, ending: str = "") -> None:
         if path.exists() and not stat.S_ISREG(path.stat().st_mode):
             raise Error("is a pipe or a device", where=str(path), hint="name a file")
         require_writable(path.parent)
-
-
-def is_same(path: Path, other: Path) -> bool:
-    """Whether both are one file, by whatever name or link."""
-    return path.exists() and other.exists() and path.samefile(other)
 
 
 def require_other(path: Path, model: Path) -> None:

@@ -32,8 +32,8 @@ Outputs = Annotated[
         "--output",
         "-o",
         metavar="NAME=FILE.npy",
-        help="Write an output to a file, the only one to FILE.npy, or all to a FOLDER; "
-        "may be repeated.",
+        help="Write an output to a file, the only one to FILE.npy, or all to FILE.npz "
+        "or a FOLDER; may be repeated.",
     ),
 ]
 Model = Annotated[

@@ -147,7 +147,7 @@ def scored(scorer: Scorer, given: Path, output: Path, watch: Watch) -> Report:
 
 
 def require_different(model: Path, given: Path, output: Path) -> None:
-    from nanoloom.cli.output_files import is_same
+    from nanoloom.cache.file_operations import is_same
 
     if output.is_dir():
         reason = f"{output} is a folder"

@@ -74,7 +74,7 @@ def diagnose(
     model: as `frontend.onnx.load` returns it; it stays as it is.
     Raises InputError for dimensions without a number, ModelError for unfit ones.
     """
-    also = [domain_and_type(name) for name in OPERATORS]
+    also = [pair for name in OPERATORS for pair in domains_and_types(name)]
     known = problems(model, also)
     if any(not problem.operator for problem in known):
         return known, ()  # inputs or outputs that are no tensors
@@ -90,10 +90,10 @@ def diagnose(
     return [*known, *found.found.values()], tuple(deciding)
 
 
-def domain_and_type(name: str) -> tuple[str, str]:
+def domains_and_types(name: str) -> list[tuple[str, str]]:
     """The inverse of `graph.types.operator_name`."""
     domain, _, op_type = name.rpartition(".")
-    return domain, op_type
+    return [(x, op_type) for x in ((domain,) if domain else ("", "nanoloom"))]
 
 
 def some_values(model: onnx_ir.Model, names: Collection[str]) -> dict[str, np.ndarray]:

@@ -100,7 +100,9 @@ def check_input(spec: Spec, value: object, sizes: dict[str, tuple[int, str]]) ->
         raise InputError(
             f"is {signature(array.dtype, array.shape)}, the model wants {wanted}",
             where=where,
-            hint="reshape it, or bind the model's dimensions to it",
+            hint="reshape it"
+            if len(array.shape) != len(spec.shape)
+            else "reshape it, or bind the model's dimensions to it",
         )
     for dim, size in zip(spec.shape, array.shape, strict=True):
         if isinstance(dim, str) and sizes.setdefault(dim, (size, where))[0] != size:

@@ -26,9 +26,8 @@ def checked_dimension(name: str, value: object) -> int:
     except TypeError:
         number = -1
     if not 0 <= number <= LARGEST or isinstance(value, bool):
-        raise InputError(
-            f"dimension {name} is {value!r}", hint="give a whole number from 0 on"
-        )
+        hint = "give a whole number from 0 on, or two: (1, 512)"
+        raise InputError(f"dimension {name} is {value!r}", hint=hint)
     return number
 
 

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper
 
@@ -70,3 +71,20 @@ def test_what_is_no_shape(shapes: object, said: str, tmp_path: Path) -> None:
 def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
     library = program("n").save(tmp_path / "m.so", shapes={"x": (np.int64(3),)})  # type: ignore[dict-item] # taken
     assert nanoloom.load(library).inputs[0].shape == (3,)
+
+
+def test_the_model_is_not_replaced(tmp_path: Path) -> None:
+    """Nor by another name of its file."""
+    model = tmp_path / "model.onnx"
+    info = [helper.make_tensor_value_info(x, TensorProto.FLOAT, ["n"]) for x in "xy"]
+    graph = helper.make_graph(
+        [helper.make_node("Neg", ["x"], ["y"])], "g", info[:1], info[1:]
+    )
+    opset = helper.make_opsetid("", 21)
+    onnx.save(helper.make_model(graph, opset_imports=[opset]), model)
+    (tmp_path / "other.so").hardlink_to(model)
+    before, made = model.read_bytes(), nanoloom.compile(model)
+    for path in (model, tmp_path / "other.so"):
+        with pytest.raises(InputError, match="is the model's own file; name another"):
+            made.save(path)
+    assert model.read_bytes() == before

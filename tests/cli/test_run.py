@@ -175,3 +175,24 @@ def test_one_file_is_not_for_two_outputs(tmp_path: Path, nanoloom: Command) -> N
     said = nanoloom("run", model, "-d", "batch=2", "-o", tmp_path / "p.npy")
     assert said.status == 2 and "there are 2 outputs" in said.told
     assert not (tmp_path / "p.npy").exists()
+
+
+def test_all_outputs_in_one_file(tmp_path: Path, nanoloom: Command) -> None:
+    model, out = models.write(tmp_path, models.DENSE), tmp_path / "p.npz"
+    said = nanoloom("run", model, "-d", "batch=2", "-o", out, "--json")
+    assert said.status == 0, said
+    told = {x["name"]: x for x in json.loads(said.out)["outputs"]}
+    with np.load(out) as arrays:
+        assert {*arrays} == {*told} and len(told) == 2
+        for name, array in arrays.items():
+            assert list(array.shape) == told[name]["shape"]
+            assert told[name]["file"] == str(out)
+
+
+@pytest.mark.parametrize("word", ["-", "{name}=-", "{name}=p.npz"])
+def test_what_no_array_is_written_to(
+    tmp_path: Path, nanoloom: Command, word: str
+) -> None:
+    model = models.write(tmp_path, models.RELU)
+    said = nanoloom("run", model, "-d", "batch=2", "-o", word.format(name="y"))
+    assert said.status == 2 and "--output" in said.err, said

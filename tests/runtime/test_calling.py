@@ -83,6 +83,26 @@ def test_complex_numbers_are_not_cut(call: Call) -> None:
         call.run({"x": X + 0j, "z": Z}, convert=True)
 
 
+@pytest.mark.parametrize(
+    "array",
+    [np.array([["a"] * 3] * 5), np.full((5, 3), None), np.zeros((5, 3), "V4"),
+     np.zeros((5, 3), "M8[D]"), np.zeros((5, 3), [("a", "f4")])],
+)  # fmt: skip
+def test_what_is_no_number_is_not_converted(call: Call, array: np.ndarray) -> None:
+    with pytest.raises(InputError, match=r"input x: is of .*; give an array"):
+        call.run({"x": array, "z": Z}, convert=True)
+    with pytest.raises(InputError, match="input x: is no array"):
+        call.run({"x": [[1, 2], [3]], "z": Z}, convert=True)
+
+
+@pytest.mark.parametrize("into", [[np.zeros((5, 3), "f")], X, 5])
+def test_results_are_put_by_names(call: Call, into: Any) -> None:
+    with pytest.raises(InputError, match=r"into is of type .*; give a dict"):
+        call.run(BOTH, into=into)
+    with pytest.raises(InputError, match="outputs are 5; give a list of names"):
+        call.run(BOTH, 5)
+
+
 def test_into_memory_that_is_there(call: Call) -> None:
     room = np.full((5, 3), np.nan, "f")
     made = call.run(BOTH, into={"d": room})

@@ -18,7 +18,7 @@ from nanoloom.frontend.microsoft.operators import (
     OPERATORS,
     Expansion,
 )
-from nanoloom.frontend.microsoft.replacement import Refused, Replacement
+from nanoloom.frontend.microsoft.replacement import BEFORE, Refused, Replacement
 from nanoloom.frontend.node_names import Names
 from nanoloom.frontend.problems import MICROSOFT, REFUSAL
 
@@ -93,7 +93,10 @@ class Expander:
             values = [results] if isinstance(results, ir.Value) else list(results)
             require_all(made, values)
         except Refused as refused:
-            node.meta[REFUSAL] = (refused.reason, refused.hint)
+            hint = refused.hint
+            if hint == BEFORE and (node.domain, node.op_type) in REGISTERED:
+                hint = f"give the node what {expand.__name__} reads"
+            node.meta[REFUSAL] = (refused.reason, hint)
             return
         except Exception as error:  # of a function of a user; ours goes on as a bug
             if node.domain == MICROSOFT or isinstance(error, Error):
