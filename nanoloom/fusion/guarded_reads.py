@@ -74,6 +74,8 @@ def guard_reads(
         group = owner.get(read[0].operation)
         if border is None or group is None or not computes_pads(group):
             return False
+        if is_backwards(*read):
+            return False
         return pays(read, border, weights, masks=masks)
 
     for group in groups:
@@ -248,6 +250,13 @@ def reads_few_rows(reader: Op, number: int) -> bool:
     sizes = {a.name: a.extent if a.is_reduction else 1 for a in stage.axes}
     reaches = [footprint(index, sizes, MOST_ROWS + 1) for index in rows]
     return all(isinstance(n, int) and n <= MOST_ROWS for n in reaches)
+
+
+def is_backwards(reader: Op, number: int) -> bool:
+    """Whether a reader's loops go backwards in a tensor: what a step of tiles reads of
+    it is not between what its first and its last points read."""
+    terms = (x for index in alone(reader).reads[number].indices for x in index.terms)
+    return any(factor < 0 for _, factor in terms)
 
 
 def slides(reader: Op, number: int) -> bool:

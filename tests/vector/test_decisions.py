@@ -83,7 +83,7 @@ def named(value: object) -> str:
 
 CASES = [
     (scores, [(1, 64), (100, 64)], X86, ReduceJointly, r"vector\.store .*<4xf32>"),
-    (weights, [(130, 37)], X86, Tail, r"= scf\.if %\S+ -> \(vector"),
+    (weights, [(130, 37)], X86, Tail, r"= scf\.if %\S+ -> \(vector<8xf32>, v"),
 ]
 
 

@@ -160,10 +160,17 @@ def along_taps(
 ) -> Tensor:
     """The sum over all places, of which none is beside another's: a loop over them.
 
-    begin: the block that step 0 reads of place 0.
+    begin: the block that step 0 reads of place 0.  What one place alone is read along
+    has no more blocks than steps: an index without its tap has the axis to itself.
     """
     rank = len(phases)
     free = len(shape)
+    starts, sizes, begin = [0] * x.rank, list(x.shape), list(begin)
+    for d, p in enumerate(phases):
+        if p.taps == 1:
+            starts[2 + rank + d], sizes[2 + rank + d] = begin[d], shape[2 + rank + d]
+            begin[d] = 0
+    x = x if tuple(sizes) == x.shape else b.slice(x, starts, sizes)
     at = [ir.AffineDimExpr.get(d) for d in range(free + rank)]
     read = [
         at[2 + rank + d] - at[free + d] * p.apart + first

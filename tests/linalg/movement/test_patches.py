@@ -139,3 +139,40 @@ def test_a_program_and_its_kernels(name: str) -> None:
         for stage in kernel.nest.stages
     ]
     assert max(points) <= 4 * x.size
+
+
+EDGES = [
+    ((62, 53), (2, 1), (3, 1), (0, 0, 0, 1)),
+    ((19, 72), (3, 1), (2, 1), (2, 0, 2, 0)),
+    ((73, 65), (5, 1), (1, 1), (3, 0, 0, 0)),
+    ((51, 40), (1, 3), (1, 1), (0, 0, 3, 0)),
+    ((38, 9), (2, 1), (1, 2), (1, 1, 3, 3)),
+]
+
+
+@pytest.mark.parametrize(("image", "block", "dilations", "pads"), EDGES)
+def test_borders_at_some_sides(
+    image: tuple[int, int],
+    block: tuple[int, int],
+    dilations: tuple[int, int],
+    pads: tuple[int, int, int, int],
+) -> None:
+    """Places are read backwards: a task's part of a border is not where its first
+    and last pixels say."""
+    whole = [n + pads[d] + pads[d + 2] for d, n in enumerate(image)]
+    counts = counts_of(whole, [*block], [1, 1], [*dilations])
+    x = sample(1, (1, prod(block), prod(counts)), "float32")
+    apart = x.astype(np.float64).reshape(*block, *counts)
+    right, size = np.zeros((2, *whole))
+    for k, m in product(*map(range, block)):
+        rows = slice(k * dilations[0], k * dilations[0] + counts[0])
+        columns = slice(m * dilations[1], m * dilations[1] + counts[1])
+        right[rows, columns] += apart[k, m]
+        size[rows, columns] += abs(apart[k, m])
+    words = {"dilations": [*dilations], "pads": [*pads]}
+    sizes = [np.array(v, np.int64) for v in (image, block)]
+    model, feeds = model_of("Col2Im", [x, *sizes], words, constants=[1, 2])
+    (got,) = nanoloom.compile(model, threads=1, cache=shared_cache())(feeds).values()
+    cut = np.s_[pads[0] : pads[0] + image[0], pads[1] : pads[1] + image[1]]
+    assert within(got[0, 0], right[cut], prod(block), size[cut])
+    assert not within(0 * got[0, 0], right[cut], prod(block), size[cut])
