@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from nanoloom.schedule.printer import WORDS
 from tests.cli import models
 from tests.cli.conftest import Command
 
@@ -28,7 +29,7 @@ def test_one_layer_as_small_files(
     assert kernel.startswith("contraction_f32_3x5x7")
     assert sorted(files) == sorted(kernel + ending for ending in ENDINGS)
     schedule = files[f"{kernel}.schedule.mlir"]
-    titles = ("words", "loops of the kernel", "loops as scheduled")
+    titles = (WORDS, "loops of the kernel", "loops as scheduled")
     places = [schedule.index(f"// {title}:\n") for title in titles]
     assert places == sorted(places)
     assert "//   Nanokernel(" in schedule
