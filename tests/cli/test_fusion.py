@@ -81,9 +81,8 @@ def test_why_no_rule_joins(tmp_path: Path, nanoloom: Command) -> None:
     said = nanoloom("compile", tmp_path / "apart.onnx", "--emit", "fusion", "-o", "-")
     assert said.status == 0, said
     apart = said.out.split("not fused:")[1]
-    product = re.search(
-        "MatMul_0 -> MatMul_1: .* (\S+) times, .* (\S+ B) of its", apart
-    )
+    line = r"MatMul_0 -> MatMul_1: .* (\S+) times, .* (\S+ B) of its"
+    product = re.search(line, apart)
     assert product and product.groups() == ("20", f"{4 * 40 * 20:,} B"), apart
     assert "Softmax_3 -> Softmax_3: 240 B: its reader reads each number 24" in apart
     assert "kernels read it, and each would make it again" in apart
