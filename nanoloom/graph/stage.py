@@ -24,6 +24,7 @@ from nanoloom.graph.data_dependent.publish_counts import publish
 from nanoloom.graph.dynamic import require_static
 from nanoloom.graph.editor import GraphEditor
 from nanoloom.graph.encoder_kv_cache import keep_encoder_caches
+from nanoloom.graph.flipped_filters import flip_filters
 from nanoloom.graph.fold_movement_into_gather import fold_movement
 from nanoloom.graph.integer_movement import move_integers
 from nanoloom.graph.integer_products import integer_products
@@ -179,6 +180,7 @@ def convolve(
     alike: SharedDecisions | None,
 ) -> None:
     """Layouts and methods of convolutions; what is given is as for `optimize`."""
+    flip_filters(graph)
     if alike is not None:
         count_in_place(graph, alike.fixed)
         note_rows(graph, alike)
