@@ -16,10 +16,12 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from nanoloom.dynamic.dynamic_refusal import NotDynamic, Others
-from nanoloom.dynamic.dynamic_resizing import resized, shapes, text
+from nanoloom.dynamic.dynamic_resizing import extents, is_steady, resized, shapes, text
 from nanoloom.dynamic.fit_floors import Samples, divided
-from nanoloom.dynamic.polynomial import Size, found
+from nanoloom.dynamic.floor_division import plain
+from nanoloom.dynamic.polynomial import Dims, Size, found
 from nanoloom.dynamic.sample_walk import Visit
+from nanoloom.graph.shared_decisions import RESIZING
 from nanoloom.graph.winograd import TAPS, TILES
 
 Numbers = tuple[int, ...]  # one for each sample
@@ -123,16 +125,34 @@ def is_dense(visits: Sequence[Visit], kernel: Sequence[int]) -> bool:
     return three and others <= {1}
 
 
-def are_steady(visits: Sequence[Visit]) -> bool:
+def are_steady(visits: Sequence[Visit], samples: Sequence[Dims]) -> bool:
     """Whether windows go one by one along a text whose length is a size.
 
-    Then there are as many as words, and a number: no floor, whatever the samples.
+    Then there are as many as words, and a number: no floor, whatever the samples. Nor
+    is there one where images have the same extents in all of them; but if nothing else
+    than a batch is open, each of its rows alone is a faster program.
     """
     texts = shapes([v.inputs[0] for v in visits])
+    if len({shape[2:] for shape in texts}) == 1:
+        return len(plain(samples[0])) > 1
     if WINDOWS[visits[0].operator] is not counted or len(texts[0]) != TEXT:
         return False
     (windows,) = windows_of(visits[0].node, kernel_of(visits))
     return windows.stride == 1 and len({length for *_, length in texts}) > 1
+
+
+def is_fixed(visits: Sequence[Visit]) -> bool:
+    """Whether a node's windows and tables are the same in all samples.
+
+    Those over images of the same extents are.
+    """
+    if visits[0].operator in RESIZING:
+        return is_steady(visits)
+    if visits[0].operator == "CenterCropPad":
+        return all(b == a or {*b, *a} == {b[0], a[0]} for _, b, a in extents(visits))
+    images = [v.inputs[0] for v in visits]
+    rows = {None if x is None or x.shape is None else x.shape[1:] for x in images}
+    return len(rows) == 1 and None not in rows
 
 
 def kernel_of(visits: Sequence[Visit]) -> list[int]:

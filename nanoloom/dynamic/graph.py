@@ -22,9 +22,13 @@ import numpy as np
 
 from nanoloom.dynamic import operators, size_predicates
 from nanoloom.dynamic.dynamic_refusal import NotDynamic, Others, no_size, with_dims
-from nanoloom.dynamic.dynamic_resizing import extents, is_steady
-from nanoloom.dynamic.dynamic_windows import ONLY_MOVED, WINDOWS, are_steady
-from nanoloom.dynamic.fit_floors import Samples, distinguished, is_part
+from nanoloom.dynamic.dynamic_windows import (
+    ONLY_MOVED,
+    WINDOWS,
+    are_steady,
+    is_fixed,
+)
+from nanoloom.dynamic.fit_floors import Samples, distinguished, is_ambiguous, is_part
 from nanoloom.dynamic.floor_division import floors_of
 from nanoloom.dynamic.node_dims import dims_of
 from nanoloom.dynamic.polynomial import Dims, Size, found
@@ -32,7 +36,7 @@ from nanoloom.dynamic.sample_walk import NodeSample, Visit, Walks
 from nanoloom.dynamic.samples import are_of_images
 from nanoloom.errors import Error
 from nanoloom.graph.data_dependent.decisions import Decisions
-from nanoloom.graph.shared_decisions import BY_SIZES, RESIZING
+from nanoloom.graph.shared_decisions import BY_SIZES
 
 SHAPES = ("Shape", "Size")
 COUNTED = ("Range",)
@@ -92,9 +96,10 @@ def walked(walks: Walks, samples: Sequence[Dims], kept: Set[str]) -> Comparing:
             walk.node(visits)
         walk.compare([each.decided for each in found])
     except NotDynamic as error:
-        if walk.kept == kept:
+        if walk.kept == kept and not is_ambiguous(walk.samples):
             raise
-        # What is computed, and no constant, in the next walk may let it pass.
+        # What is computed, and no constant, in the next walk may let it pass, or what
+        # samples tell apart then.
         walk.again, walk.reason = True, walk.reason or str(error)
     walk.again = walk.again or bool(found[0].counted)
     return walk
@@ -117,20 +122,6 @@ def are_places(visit: Visit) -> bool:
     if visit.operator in COUNTED:
         return True
     return visit.operator in REPEATED and is_matrix(visit.outputs[0])
-
-
-def is_fixed(visits: Sequence[Visit]) -> bool:
-    """Whether a node's windows and tables are the same in all samples.
-
-    Those over images of the same extents are.
-    """
-    if visits[0].operator in RESIZING:
-        return is_steady(visits)
-    if visits[0].operator == "CenterCropPad":
-        return all(b == a or {*b, *a} == {b[0], a[0]} for _, b, a in extents(visits))
-    images = [v.inputs[0] for v in visits]
-    rows = {None if x is None or x.shape is None else x.shape[1:] for x in images}
-    return len(rows) == 1 and None not in rows
 
 
 def is_matrix(value: NodeSample) -> bool:
@@ -207,10 +198,18 @@ class Comparing:
                 counted = visits[0].operator in COUNTED
                 self.again = self.again or (counted and self.reads_kept(visits[0]))
                 continue
-            if not size_predicates.is_right(visits, self.samples):
+            is_right = size_predicates.is_right(visits, self.samples)
+            if not is_right and not self.is_floor(visits):
                 self.keep(outputs[0].name, f"{visits[0].name} decides by a size")
             elif differs:
                 self.differing.add(outputs[0].name)
+
+    def is_floor(self, visits: Sequence[Visit]) -> bool:
+        """Whether sizes are divided by numbers; samples of images get the floors."""
+        limits = size_predicates.rounded_down(visits, self.samples)
+        for numbers in limits or ():
+            self.limit(visits[0].name, numbers)
+        return limits is not None
 
     def keep(self, name: str, reason: str) -> None:
         """Let another walk see what a constant is for as computed."""
@@ -284,8 +283,8 @@ class Comparing:
         first = visits[0]
         if (rule := WINDOWS.get(first.operator)) is None:
             return operators.limits(visits, self.kept, self.samples)
-        floors = first.operator not in ONLY_MOVED and not are_steady(visits)
-        if floors and not are_of_images(self.samples):
+        moved = first.operator in ONLY_MOVED or are_steady(visits, self.samples)
+        if not (moved or are_of_images(self.samples)):
             reason = f"{first.name} is compiled for known sizes only"
             raise NotDynamic(reason, others=Others.OF_IMAGES)
         try:

@@ -20,7 +20,7 @@ FEW = (3, 7, 5, 13, 17, 19, 11, 23, 29)
 # as with the first batch, is one less than a multiple of 8: tiles of 8 rows are no
 # worse than others, and up to 8 rows read the weights once.
 MANY = (149, 139, 127, 131, 199, 173, 163, 107, 101, 179, 113, 197)
-SHORT = (11, 19, 23, 29, 31, 37, 47, 43, 41)
+SHORT = (11, 19, 23, 29, 31, 37, 47, 43, 41, 53, 59, 61)
 # Of recurrences: a step has many rows, too.  The first of three is what is scheduled
 # for: one less than a multiple of 8, so that tiles of 8 rows, as a batch of 8 has, are
 # no worse than others.
@@ -53,11 +53,12 @@ def samples_of(
     first = {shape[0] for shape in rows if has_rows(shape[1:])}
     few = [name for name in names if name in first]
     many = [name for name in names if name not in first]
-    if len(few) * COUNT > len(FEW) or len(many) * COUNT > len(lengths):
+    others = [n for n in lengths if n not in FEW[: COUNT * len(few)]]
+    if len(few) * COUNT > len(FEW) or len(many) * COUNT > len(others):
         return ()
     made = tuple(
         {name: FEW[COUNT * i + k] for i, name in enumerate(few)}
-        | {name: lengths[COUNT * i + k] for i, name in enumerate(many)}
+        | {name: others[COUNT * i + k] for i, name in enumerate(many)}
         for k in range(COUNT)
     )
     numbers = [number for sample in made for number in sample.values()]

@@ -9,8 +9,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from nanoloom.dynamic.dynamic_refusal import NotDynamic
+from nanoloom.dynamic.fit_floors import Samples, divided
 from nanoloom.dynamic.polynomial import Dims, found
 from nanoloom.dynamic.sample_walk import Visit
+from nanoloom.dynamic.samples import are_of_images
 from nanoloom.graph.operator_spec import OfSizes
 from nanoloom.graph.operator_specs import named
 
@@ -18,6 +21,8 @@ from nanoloom.graph.operator_specs import named
 WHOLE = named(lambda spec: spec.of_sizes is OfSizes.POLYNOMIAL)
 # Only moved, where the inputs from the second on say the same for all sizes.
 MOVED = named(lambda spec: spec.of_sizes is OfSizes.MOVED)
+
+DIVISIONS = ("Div", "Mod")
 
 
 def is_right(visits: Sequence[Visit], samples: Sequence[Dims]) -> bool:
@@ -41,6 +46,39 @@ def is_right(visits: Sequence[Visit], samples: Sequence[Dims]) -> bool:
         case _:
             right = all(alike(row) for row in rows)
     return right
+
+
+def rounded_down(
+    visits: Sequence[Visit], samples: Samples
+) -> list[tuple[int, ...]] | None:
+    """What may not be below 0 where sizes are divided by numbers; samples get floors.
+
+    A remainder is what a floor leaves.  None for what is no such division.
+    """
+    columns = None
+    if visits[0].operator in DIVISIONS and are_of_images(samples):
+        columns = quotients(visits)
+    try:
+        for size, over in columns or ():
+            divided(size, over, samples)
+    except NotDynamic:
+        return None
+    return None if columns is None else [x for x, _ in columns if len(set(x)) > 1]
+
+
+def quotients(visits: Sequence[Visit]) -> list[tuple[tuple[int, ...], int]] | None:
+    """What is divided in each sample and the number above 0 that divides it."""
+    made: list[np.ndarray] = []
+    for visit in visits:
+        given = [None if x is None else x.numbers for x in visit.inputs]
+        whole = [x for x in given if x is not None and x.size and x.dtype.kind in "iu"]
+        if len(whole) < len(given) or whole[1].min() < 1:
+            return None
+        made.append(np.stack(np.broadcast_arrays(*whole)).reshape(2, -1))
+    if len({each.shape for each in made}) > 1 or not alike([m[1] for m in made]):
+        return None
+    columns = zip(*[m[0].tolist() for m in made], strict=True)
+    return list(zip(columns, made[0][1].tolist(), strict=True))
 
 
 def alike(row: Sequence[np.ndarray | None]) -> bool:

@@ -81,3 +81,47 @@ def test_every_other_word(tmp_path: Path) -> None:
         assert not (abs(np.roll(got, 1, 2) - right) <= bound).all()
         assert program.open.bound({"x": x.shape}, 1) is not None
     assert not program.open.reason
+
+
+# A text of 50 words at most beside pictures, each with a batch of its own.
+PAIRED = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (int64[a, length] words, float[c, length] mask, float[b, 3, 8, 8] x)
+    => (float[a, b] y, float[c] count)
+{
+    shape = Shape(words)
+    zero = Constant<value = int64[1] {0}>()
+    one = Constant<value = int64[1] {1}>()
+    two = Constant<value = int64[1] {2}>()
+    length1 = Slice(shape, one, two)
+    places = Slice(positions, zero, length1, zero)
+    named = Gather(table, words)
+    given = Add(named, places)
+    text = ReduceSum<keepdims = 0>(given, one)
+    conv = Conv<strides = [4, 4]>(x, w)
+    pooled = GlobalAveragePool(conv)
+    image = Flatten(pooled)
+    turned = Transpose<perm = [1, 0]>(image)
+    y = MatMul(text, turned)
+    count = ReduceSum<keepdims = 0>(mask, one)
+}
+"""
+
+
+def test_short_texts_beside_pictures(tmp_path: Path) -> None:
+    model, random = parser.parse_model(PAIRED), np.random.default_rng(7)
+    shapes = {"w": (4, 3, 4, 4), "positions": (50, 4), "table": (9, 4)}
+    for name, shape in shapes.items():
+        array = random.integers(-2, 3, shape).astype(np.float32)
+        model.graph.initializer.append(numpy_helper.from_array(array, name))
+    program = nanoloom.compile(model, threads=1, cache=Cache(tmp_path))
+    for a, b, c, length in ((2, 3, 2, 7), (1, 1, 4, 50), (5, 2, 1, 1)):
+        given = {
+            "words": random.integers(0, 9, (a, length)),
+            "mask": random.integers(0, 2, (c, length)).astype(np.float32),
+            "x": random.integers(-2, 3, (b, 3, 8, 8)).astype(np.float32),
+        }
+        got, right = program(given), wanted(model, given)
+        assert right["y"].any()
+        assert all(np.array_equal(got[n], right[n]) for n in right)
+    assert not program.open.reason

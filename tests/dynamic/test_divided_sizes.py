@@ -1,0 +1,109 @@
+"""Sizes that a model divides and rounds down itself; floors that samples confuse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper, parser
+
+import nanoloom
+from nanoloom.cache import Cache
+from tests.dynamic.models import wanted
+
+HEAD = '<ir_version: 10, opset_import: ["" : 20]>\n'
+# What an exporter writes of x.flatten(2): it counts the windows from the image's sides.
+COUNTED = """
+g (float[n, 2, h, w] x) => (float[n, 3, p] y)
+{
+    zero = Constant<value = int64[1] {0}>()
+    two = Constant<value = int64[1] {2}>()
+    end = Constant<value = int64[1] {4}>()
+    one = Constant<value = int64[1] {1}>()
+    three = Constant<value = int64[1] {3}>()
+    taps = Constant<value = int64[1] {TAPS}>()
+    step = Constant<value = int64[1] {STEP}>()
+    c = Conv<strides = [STEP, STEP]>(x, w0)
+    batch = Shape<end = 1>(x)
+    sides = Shape<start = 2>(x)
+    room = Sub(sides, taps)
+    QUOTIENT
+    count = Add(steps, one)
+    pixels = ReduceProd<keepdims = 1>(count)
+    shape = Concat<axis = 0>(batch, three, pixels)
+    y = Reshape(c, shape)
+}
+"""
+TRUNCATED = "steps = Div(room, step)"
+FLOORED = """rest = Mod(room, step)
+    whole = Sub(room, rest)
+    steps = Div(whole, step)"""
+# 213 and 227 columns are 14 and 15 of 16, and 7 both of 32.
+CONFUSED = """
+g (float[n, 2, h, w] x) => (float[n, 3, hh, ww] y)
+{
+    c = Conv<strides = [16, 16], pads = [0, 0, 15, 15]>(x, w0)
+    y = Conv<strides = [2, 2]>(c, w1)
+}
+"""
+
+
+def model(text: str, *filters: tuple[int, ...]) -> onnx.ModelProto:
+    """Weights are small integers: sums are exact."""
+    random, made = np.random.default_rng(3), parser.parse_model(HEAD + text)
+    for place, shape in enumerate(filters):
+        weight = random.integers(-2, 3, shape).astype(np.float32)
+        made.graph.initializer.append(numpy_helper.from_array(weight, f"w{place}"))
+    return made
+
+
+def require_open(made: onnx.ModelProto, folder: Path, least: int) -> None:
+    program = nanoloom.compile(made, threads=1, cache=Cache(folder))
+    random = np.random.default_rng(least)
+    for n, h, w in ((2, 77, 46), (1, least, 113), (3, 60, 59)):
+        x = random.integers(-3, 4, (n, 2, h, w)).astype(np.float32)
+        right = wanted(made, {"x": x})["y"]
+        assert right.any()
+        assert np.array_equal(program({"x": x})["y"], right)
+    assert program.open.reason == ""
+
+
+@pytest.mark.parametrize(
+    ("taps", "step", "quotient"),
+    [(3, 2, TRUNCATED), (7, 5, TRUNCATED), (4, 3, FLOORED)],
+)
+def test_windows_that_the_model_counts(
+    taps: int, step: int, quotient: str, tmp_path: Path
+) -> None:
+    text = COUNTED.replace("TAPS", str(taps)).replace("STEP", str(step))
+    made = model(text.replace("QUOTIENT", quotient), (3, 2, taps, taps))
+    require_open(made, tmp_path, taps)
+
+
+def test_quotients_below_0_are_no_floors(tmp_path: Path) -> None:
+    """-1 // 2 is 0 in ONNX: rows of fewer columns than 3 are another program."""
+    text = """
+    g (float[2, w] x) => (float[2, v] y)
+    {
+        sides = Shape<start = 1>(x)
+        taps = Constant<value = int64[1] {3}>()
+        two = Constant<value = int64[1] {2}>()
+        room = Sub(sides, taps)
+        half = Div(room, two)
+        more = Add(half, two)
+        zero = Constant<value = int64[1] {0}>()
+        one = Constant<value = int64[1] {1}>()
+        y = Slice(x, zero, more, one)
+    }
+    """
+    made = model(text)
+    program = nanoloom.compile(made, threads=1, cache=Cache(tmp_path))
+    for w in (9, 2, 1, 120):
+        x = np.arange(2 * w, dtype=np.float32).reshape(2, w)
+        assert np.array_equal(program({"x": x})["y"], wanted(made, {"x": x})["y"])
+
+
+def test_floors_that_samples_confuse(tmp_path: Path) -> None:
+    require_open(model(CONFUSED, (4, 2, 16, 16), (3, 4, 2, 2)), tmp_path, 17)
