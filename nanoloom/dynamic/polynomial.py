@@ -172,11 +172,15 @@ def squares_of(names: tuple[str, ...]) -> tuple[Monomial, ...]:
 def pairs_of(names: tuple[str, ...]) -> tuple[tuple[Monomial, Monomial], ...]:
     """Products that are added: any two of dimensions, and one with a number.
 
-    Of floors one with itself but for a factor: what lies around an image.
+    Of floors one with itself but for a factor, what lies around an image, or but for
+    all floors: a token for each row of a batch in front of an image's. A dimension with
+    its floor: what is left over.
     """
     known, others = list(monomials(plain(names))), with_floors(names)
     rows = [(m, ()) for m in (*known, *others)]
     fewer = [(m, (*m[:i], *m[i + 1 :])) for m in others for i in range(len(m))]
+    fewer += [(m, plain(m)) for m in others if len(m) > len(plain(m)) + 1]
+    rows += [((floor.dim,), (floor.name,)) for floor in floors_of(names)]
     return (*rows, *combinations(known, 2), *(pair for pair in fewer if pair[1]))
 
 

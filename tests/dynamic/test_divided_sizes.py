@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -59,14 +60,24 @@ def model(text: str, *filters: tuple[int, ...]) -> onnx.ModelProto:
     return made
 
 
-def require_open(made: onnx.ModelProto, folder: Path, least: int) -> None:
+def require_open(
+    made: onnx.ModelProto,
+    folder: Path,
+    least: int,
+    others: Mapping[str, tuple[int, ...]] | None = None,
+) -> None:
+    """One program, and right.  others: inputs beside x, by the extents of a row."""
     program = nanoloom.compile(made, threads=1, cache=Cache(folder))
     random = np.random.default_rng(least)
     for n, h, w in ((2, 77, 46), (1, least, 113), (3, 60, 59)):
-        x = random.integers(-3, 4, (n, 2, h, w)).astype(np.float32)
-        right = wanted(made, {"x": x})["y"]
+        shapes = {"x": (2, h, w)} | dict(others or {})
+        given = {
+            name: random.integers(-3, 4, (n, *row)).astype(np.float32)
+            for name, row in shapes.items()
+        }
+        right = wanted(made, given)["y"]
         assert right.any()
-        assert np.array_equal(program({"x": x})["y"], right)
+        assert np.array_equal(program(given)["y"], right)
     assert program.open.reason == ""
 
 
@@ -107,3 +118,67 @@ def test_quotients_below_0_are_no_floors(tmp_path: Path) -> None:
 
 def test_floors_that_samples_confuse(tmp_path: Path) -> None:
     require_open(model(CONFUSED, (4, 2, 16, 16), (3, 4, 2, 2)), tmp_path, 17)
+
+
+# As many pixels as a sample of a small image leaves, met by 7 of 9 taps.
+LARGE_FILTERS = """
+g (float[n, 2, h, w] x) => (float[n, 3, hh, ww] y)
+{
+    c = Conv<strides = [64, 64], pads = [0, 0, 63, 63]>(x, w0)
+    y = Conv<pads = [4, 4, 4, 4], group = 3>(c, w1)
+}
+"""
+
+
+def test_filters_larger_than_small_images(tmp_path: Path) -> None:
+    require_open(model(LARGE_FILTERS, (3, 2, 1, 1), (3, 1, 9, 9)), tmp_path, 90)
+
+
+# A token in front of an image's patches, one for each row of a batch.
+TOKENS = """
+g (float[n, 2, h, w] x, float[n, 1, 3] token) => (float[p, 2] y)
+{
+    c = Conv<strides = [4, 4]>(x, w0)
+    last = Transpose<perm = [0, 2, 3, 1]>(c)
+    batch = Shape<end = 1>(x)
+    three = Constant<value = int64[1] {3}>()
+    all = Constant<value = int64[1] {-1}>()
+    shape = Concat<axis = 0>(batch, all, three)
+    rows = Reshape(last, shape)
+    joined = Concat<axis = 1>(token, rows)
+    flat = Concat<axis = 0>(all, three)
+    tokens = Reshape(joined, flat)
+    y = MatMul(tokens, w1)
+}
+"""
+
+
+def test_a_token_beside_patches(tmp_path: Path) -> None:
+    made = model(TOKENS, (3, 2, 4, 4), (3, 2))
+    require_open(made, tmp_path, 8, {"token": (1, 3)})
+
+
+# What a codec does: its frames are decoded, and cut to as many samples as came in.
+CODEC = """
+g (float[n, 1, t] x) => (float[n, 1, u] y)
+{
+    frames = Conv<strides = [8]>(x, w0)
+    made = ConvTranspose<strides = [8]>(frames, w1)
+    two = Constant<value = int64[1] {2}>()
+    zero = Constant<value = int64[1] {0}>()
+    long = Shape<start = 2>(x)
+    y = Slice(made, zero, long, two)
+}
+"""
+
+
+def test_cut_to_what_came_in(tmp_path: Path) -> None:
+    made = model(CODEC, (3, 1, 8), (3, 1, 8))
+    program = nanoloom.compile(made, threads=1, cache=Cache(tmp_path))
+    random = np.random.default_rng(1)
+    for n, t in ((2, 77), (1, 8), (3, 4096)):
+        x = random.integers(-3, 4, (n, 1, t)).astype(np.float32)
+        right = wanted(made, {"x": x})["y"]
+        assert right.any() and right.shape[2] == t - t % 8
+        assert np.array_equal(program({"x": x})["y"], right)
+    assert program.open.reason == ""

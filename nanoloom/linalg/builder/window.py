@@ -50,7 +50,8 @@ class Window:
     def within(self) -> Window:
         """The same without taps that meet nothing but the border in any window.
 
-        All of them where only a run knows what lies inside.
+        All of them where only a run knows what lies inside, and where sizes decide how
+        far windows reach: small images would have other filters.
         """
         axes = self.met()
         kernel = tuple(axis.count for axis in axes)
@@ -86,7 +87,7 @@ class Window:
             Taps(*axis, 0, count - 1)
             for axis, count in zip(numbers, self.kernel, strict=True)
         ]
-        all_of_them = self.counted or 0 in self.result
+        all_of_them = self.counted or self.whole or 0 in self.result
         return axes if all_of_them else [axis.within() for axis in axes]
 
     def filters(self, b: Builder, w: Tensor) -> Tensor:
