@@ -65,11 +65,11 @@ def coalesce_loops(
     numbers = operations(function, lambda op: op.operation.name == NUMBER)
     read = {op.operation.operands[0] for op in numbers}  # those in bodies as well
     slices = [part_of(op, cut=apart) for op in others if op.name in (SLICE, INSERT)]
-    found = (pair for walk in walks.values() for pair in pairs_of(walk))
-    pairs = {pair for pair in found if pair[0] not in read}
-    pairs |= {
+    found = {pair for walk in walks.values() for pair in pairs_of(walk)}
+    found |= {
         (x, place) for part in slices for x in part.values for place in part.pairs
     }
+    pairs = {pair for pair in found if pair[0] not in read}
     asked = [wants_of(walk) for walk in walks.values()]
     while True:
         kept = {p for p in pairs if all(is_kept(wants, p, pairs) for wants in asked)}

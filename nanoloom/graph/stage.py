@@ -21,6 +21,7 @@ from nanoloom.graph.append_to_cache import Pairs, append_to_caches
 from nanoloom.graph.binary_products import binary_products
 from nanoloom.graph.data_dependent.decisions import Decisions
 from nanoloom.graph.data_dependent.publish_counts import publish
+from nanoloom.graph.data_dependent.rooms import tell_of_unused
 from nanoloom.graph.dynamic import require_static
 from nanoloom.graph.editor import GraphEditor
 from nanoloom.graph.encoder_kv_cache import keep_encoder_caches
@@ -167,6 +168,7 @@ def propagate(
     )
     with naming_unknown(model, direct):
         walk.run(model.graph)
+    tell_of_unused(model.graph)
     open_outputs(model.graph, names)
     contradictions.tell()
     if alike is not None:

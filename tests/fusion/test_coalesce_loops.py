@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nanoloom.fusion.coalesce_loops import coalesce_loops
 from nanoloom.ir import mlir
 from nanoloom.kernels.program import Kernel
 from nanoloom.kernels.stage import partition
@@ -158,6 +159,52 @@ def test_parts_are_one_where_rows_are_whole(
     whole = x if made else x[..., :3]
     got = run(joined, x)
     np.testing.assert_array_equal(got, np.concatenate([whole, part], axis))
+
+
+READ_BY_PLACE = """
+func.func @f(%x: tensor<2x5x7x12xf32>, %w: tensor<4x3xf32>) -> tensor<2x5x7x3xf32> {
+  %part = tensor.extract_slice %x[0, 0, 0, 0] [2, 5, 7, 4] [1, 1, 1, 1]
+      : tensor<2x5x7x12xf32> to tensor<2x5x7x4xf32>
+  %none = tensor.empty() : tensor<2x5x7x4xf32>
+  %read = linalg.generic {indexing_maps = [#same], iterator_types =
+      ["parallel", "parallel", "parallel", "parallel"]} outs(%none : tensor<2x5x7x4xf32>) {
+  ^bb0(%o: f32):
+    %n = linalg.index 0 : index
+    %y = linalg.index 1 : index
+    %x0 = linalg.index 2 : index
+    %c = linalg.index 3 : index
+    %zero = arith.constant 0 : index
+    %first = arith.minsi %y, %zero : index
+    %v = tensor.extract %part[%n, %first, %x0, %c] : tensor<2x5x7x4xf32>
+    linalg.yield %v : f32
+  } -> tensor<2x5x7x4xf32>
+  %empty = tensor.empty() : tensor<2x5x7x3xf32>
+  %made = linalg.generic {indexing_maps = [#a, #b, #c], iterator_types =
+      ["parallel", "parallel", "parallel", "parallel", "reduction"]}
+      ins(%read, %w : tensor<2x5x7x4xf32>, tensor<4x3xf32>)
+      outs(%empty : tensor<2x5x7x3xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %by = arith.mulf %p, %q : f32
+    %sum = arith.addf %o, %by : f32
+    linalg.yield %sum : f32
+  } -> tensor<2x5x7x3xf32>
+  return %made : tensor<2x5x7x3xf32>
+}
+"""
+MAPS = """#same = affine_map<(n, y, x, c) -> (n, y, x, c)>
+#a = affine_map<(n, y, x, f, c) -> (n, y, x, c)>
+#b = affine_map<(n, y, x, f, c) -> (c, f)>
+#c = affine_map<(n, y, x, f, c) -> (n, y, x, f)>
+"""
+
+
+def test_a_slice_that_is_read_by_place_keeps_its_axes() -> None:
+    """As a border reads what lies beside another tensor: as many numbers as axes."""
+    with mlir.context():
+        module = mlir.ir.Module.parse(MAPS + READ_BY_PLACE)
+        coalesce_loops(module, known_sizes=True)
+        assert module.operation.verify()
+        assert "[2, 5, 7, 4]" in str(module)
 
 
 def test_what_is_folded_into_one_number_is_one_row() -> None:

@@ -16,7 +16,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nanoloom.errors import DataDependent
-from nanoloom.interface.room_names import EXACT, INPUT, OUTPUT
+from nanoloom.interface.room_names import (
+    EXACT,
+    INPUT,
+    OUTPUT,
+    needed_outputs,
+    rooms_among,
+)
 
 if TYPE_CHECKING:  # a program that is compiled already needs no ONNX
     import onnx_ir as ir
@@ -63,6 +69,28 @@ def tell(decided: Decisions, graph: ir.Graph, room: str, needed: ir.Value) -> No
     elif all(x.name != name for x in root.outputs):
         needed.name = name
         root.outputs.append(needed)
+
+
+def tell_of_unused(graph: ir.Graph) -> None:
+    """Let the program give 0 for a room that none of its nodes wants.
+
+    Sizes that are numbers can say what open ones leave to the data: the trips of a
+    loop, for example.
+    """
+    import numpy as np
+    import onnx_ir as ir
+
+    rooms = rooms_among([x.name or "" for x in graph.inputs])
+    told = {x.name for x in graph.outputs}
+    for name in needed_outputs(rooms):
+        if name in told:
+            continue
+        none = ir.Tensor(np.zeros(1, np.int64), name=name)
+        made = ir.Value(
+            name=name, shape=none.shape, type=ir.TensorType(none.dtype), const_value=none
+        )
+        graph.register_initializer(made)
+        graph.outputs.append(made)
 
 
 def is_outside(decided: Decisions, graph: ir.Graph) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import onnx
 import onnx.parser
@@ -22,6 +24,20 @@ LOOP = """known (float[3] x) => (float[3] y, float[n,3] all) {
   c, y, all = Loop (LIMIT, go, begin, x) <
     body = step (int64 i, bool k, int64 count, float[3] v) => (on, more, w, w2) {
       w = Mul(v, half)  w2 = Add(v, w)  more = STEP  on = Less(more, end) }>
+}"""
+BY_LENGTH = """by_length (float[b, t] x) => (float[m, k] all) {
+  zero = Constant<value_ints = [0]>()  one = Constant<value_ints = [1]>()
+  two = Constant<value_ints = [2]>()  none = Constant<value_float = 0.0>()
+  rows = Transpose<perm = [1, 0]>(x)  shape = Shape(rows)  times = Cast<to = 6>(shape)
+  first = Slice(times, zero, one, zero)  count = Squeeze(first, zero)
+  begin = Squeeze(zero, zero)  start = Cast<to = 6>(begin)
+  long = Cast<to = 1>(count)  go = Less(none, long)
+  second = Slice(shape, one, two, zero)  old = Expand(none, second)
+  i, last, all = Loop ("", go, start, old) <
+    body = step (int64 trip, bool k, int32 at, float[r] before) => (on, next, sum, shown) {
+      by = Constant<value = int32 {1}>()  next = Add(at, by)  row = Gather(rows, at)
+      sum = Add(before, row)  shown = Identity(sum)
+      done = Cast<to = 1>(next)  on = Less(done, long) }>
 }"""
 X = np.array([3, -1, 4], np.float32)
 
@@ -75,3 +91,17 @@ def test_more_trips_than_are_run_in_advance() -> None:
     found = program({"x": X})
     assert found["all"].shape == (2 * MOST, 3)
     assert found["all"][0].tolist() == (1.5 * X).tolist()
+
+
+def test_trips_that_sizes_alone_decide(tmp_path: Path) -> None:
+    """As Keras' layers are exported: the length is compared as a float.  Open sizes
+    leave the trips to the data, numbers do not, and both are the same program."""
+    made = onnx.parser.parse_model(HEAD + BY_LENGTH)
+    program = nanoloom.compile(made, threads=1, cache=shared_cache())
+    for shape in (1, 5), (3, 70), (2, 0):
+        x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+        np.testing.assert_array_equal(program(x)["all"], x.T.cumsum(0))
+    program.save(tmp_path / "sums.so", shapes={"x": (3, 70)})
+    loaded = nanoloom.load(tmp_path / "sums.so")
+    x = np.ones((3, 70), np.float32)
+    np.testing.assert_array_equal(loaded(x)["all"], x.T.cumsum(0))
