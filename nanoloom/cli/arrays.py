@@ -50,11 +50,14 @@ class Destinations:
     archive: Path | None = None
 
     @classmethod
-    def of(cls, words: Sequence[str] | None, names: Sequence[str]) -> Destinations:
+    def of(
+        cls, words: Sequence[str] | None, names: Sequence[str], model: Path
+    ) -> Destinations:
         """From `--output` words; names: of the outputs.
 
         Without a name a file .npy takes the only output, and one .npz all.  Raises
-        InputError for an unknown output, BadParameter for two folders.
+        InputError for an unknown output, BadParameter for two folders, Error for one
+        file for two outputs, and for the model's own.
         """
         files: dict[str, Path] = {}
         folder: Path | None = None
@@ -82,11 +85,11 @@ class Destinations:
             else:
                 folder = Path(word)
         made = cls(files, folder, archive)
-        made.check(names)
+        made.check(names, model)
         return made
 
-    def check(self, names: Sequence[str]) -> None:
-        """Refuse now what could not be written after the work."""
+    def check(self, names: Sequence[str], model: Path) -> None:
+        """Refuse now what could not be written after the work, or would be lost."""
         for name in names:
             if name in self.files:
                 with output_files.refusing(self.files[name]):
@@ -96,6 +99,12 @@ class Destinations:
         if self.archive is not None:
             with output_files.refusing(self.archive):
                 output_files.check_file(self.archive, ".npz")
+        found = [
+            (f"output {name}", path) for name in names if (path := self.path(name))
+        ]
+        for _, path in found:
+            output_files.require_other(path, model)
+        output_files.require_apart(x for x in found if x[1] != self.archive)
 
     def path(self, name: str) -> Path | None:
         """The file for an output, if it is to be written."""

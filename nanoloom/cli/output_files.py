@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import stat
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -93,6 +93,21 @@ def require_other(path: Path, model: Path) -> None:
     """Raise Error for the model's own file, which would be gone."""
     if is_same(path, model):
         raise Error("is the model itself", where=str(path), hint="name another file")
+
+
+def require_apart(written: Iterable[tuple[str, Path]]) -> None:
+    """Raise Error where one file is for two things; each with the word for it.
+
+    A device or a pipe takes both.
+    """
+    names: dict[Path, str] = {}
+    for name, path in written:
+        if path.exists() and not path.is_file():
+            continue
+        other = names.setdefault(path.resolve(), name)
+        if other != name:
+            reason = f"is for {other} and for {name}"
+            raise Error(reason, where=str(path), hint="name a file for each")
 
 
 def folder(path: Path) -> Path:

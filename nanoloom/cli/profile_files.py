@@ -70,6 +70,10 @@ class ProfileFiles:
                 reason = f"{path} does not end in {' or '.join(endings)}"
                 raise typer.BadParameter(reason, param_hint=f"--{name}")
             output_files.check_replaceable(path, endings[0])
+        wanted = {name: getattr(self, name) for name in ENDINGS}
+        output_files.require_apart(
+            (f"--{name}", path) for name, path in wanted.items() if path is not None
+        )
         if self.annotate is not None and model.suffix != ".onnx":
             reason = f"{model} is no ONNX file, whose nodes have metadata"
             raise typer.BadParameter(reason, param_hint="--annotate")

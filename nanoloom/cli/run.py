@@ -73,7 +73,8 @@ def run(
     with Watch() as watch:
         program = opened(request, watch)
         given = inputs_for(program, request)
-        destinations = Destinations.of(outputs, [x.name for x in program.outputs])
+        names = [x.name for x in program.outputs]
+        destinations = Destinations.of(outputs, names, request.model)
         ran = once(program, given, watch)
     destinations.write(ran.outputs)
     tell(ran, destinations, request.seed, thread_count(program) if json else None)

@@ -8,12 +8,15 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 
+import numpy as np
+
 from nanoloom.errors import Cancelled, Error, TimedOut
 from nanoloom.runtime import layout
 
 CANCELLED, LATE = 13, 14  # enum nanoloom_status
 NO_TIME = 1  # of CLOCK_MONOTONIC, which is over long since
 MOST_SECONDS = 1e9
+NUMBERS = int, float, np.integer, np.floating
 
 
 class Cancellation:
@@ -83,12 +86,11 @@ def cancelled() -> Cancelled:
 
 
 def checked_seconds(timeout: object) -> float | None:
+    """None for no end, as infinity is, and what nobody waits for."""
     if timeout is None:
         return None
-    if isinstance(timeout, int | float) and not isinstance(timeout, bool):
-        seconds = float(timeout)
-        if 0 <= seconds <= MOST_SECONDS:
-            return seconds
+    if isinstance(timeout, NUMBERS) and not isinstance(timeout, bool) and timeout >= 0:
+        return None if timeout > MOST_SECONDS else float(timeout)
     hint = "give seconds, 0 or more, or None"
     raise Error(f"timeout is {timeout!r}", hint=hint)
 

@@ -136,6 +136,14 @@ def test_files_beside_the_table(
     assert (folder / "trace.pftrace").stat().st_size > 0
 
 
+def test_one_file_is_not_for_two(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = str(model.parent / "both.json")
+    assert main(["profile", str(model), "--trace", file, "--overlay", file]) != DONE
+    assert "is for --trace and for --overlay" in capsys.readouterr().err
+
+
 def test_the_model_itself_is_not_annotated(
     model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

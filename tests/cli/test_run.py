@@ -177,6 +177,33 @@ def test_one_file_is_not_for_two_outputs(tmp_path: Path, nanoloom: Command) -> N
     assert not (tmp_path / "p.npy").exists()
 
 
+NAMES_ALIKE = """g (float[2] x) => (float[2] "a/b", float[2] "a_b") {
+  "a/b" = Neg(x)  "a_b" = Abs(x) }"""
+
+
+@pytest.mark.parametrize("words", [["y=p", "z=./p"], ["y=p", "z=link"], ["y=m.onnx"]])
+def test_no_output_is_written_over_another_or_the_model(
+    tmp_path: Path, nanoloom: Command, words: list[str]
+) -> None:
+    model = models.write(tmp_path, models.DENSE)
+    (tmp_path / "m.onnx").symlink_to(model)
+    (tmp_path / "link").symlink_to("p")
+    before, files = model.read_bytes(), [x.split("=") for x in words]
+    outs = [x for name, file in files for x in ("-o", f"{name}={tmp_path}/{file}")]
+    said = nanoloom("run", model, "-d", "batch=2", *outs)
+    reason = "is for output y and for output z" if words[1:] else "is the model itself"
+    assert said.status == 1 and reason in said.err, said
+    assert model.read_bytes() == before and not (tmp_path / "p").exists()
+
+
+def test_names_that_are_one_file_name(tmp_path: Path, nanoloom: Command) -> None:
+    model = models.write(tmp_path, NAMES_ALIKE)
+    said = nanoloom("run", model, "-o", tmp_path / "all")
+    assert said.status == 1 and "is for output a/b and for output a_b" in said.err, said
+    outs = ["-o", "a/b=/dev/null", "-o", "a_b=/dev/null"]
+    assert nanoloom("run", model, *outs).status == 0
+
+
 def test_all_outputs_in_one_file(tmp_path: Path, nanoloom: Command) -> None:
     model, out = models.write(tmp_path, models.DENSE), tmp_path / "p.npz"
     said = nanoloom("run", model, "-d", "batch=2", "-o", out, "--json")

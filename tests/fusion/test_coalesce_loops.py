@@ -167,7 +167,8 @@ func.func @f(%x: tensor<2x5x7x12xf32>, %w: tensor<4x3xf32>) -> tensor<2x5x7x3xf3
       : tensor<2x5x7x12xf32> to tensor<2x5x7x4xf32>
   %none = tensor.empty() : tensor<2x5x7x4xf32>
   %read = linalg.generic {indexing_maps = [#same], iterator_types =
-      ["parallel", "parallel", "parallel", "parallel"]} outs(%none : tensor<2x5x7x4xf32>) {
+      ["parallel", "parallel", "parallel", "parallel"]}
+      outs(%none : tensor<2x5x7x4xf32>) {
   ^bb0(%o: f32):
     %n = linalg.index 0 : index
     %y = linalg.index 1 : index

@@ -85,10 +85,8 @@ def tell_of_unused(graph: ir.Graph) -> None:
     for name in needed_outputs(rooms):
         if name in told:
             continue
-        none = ir.Tensor(np.zeros(1, np.int64), name=name)
-        made = ir.Value(
-            name=name, shape=none.shape, type=ir.TensorType(none.dtype), const_value=none
-        )
+        none, kind = ir.Tensor(np.zeros(1, np.int64)), ir.TensorType(ir.DataType.INT64)
+        made = ir.Value(name=name, shape=none.shape, type=kind, const_value=none)
         graph.register_initializer(made)
         graph.outputs.append(made)
 

@@ -34,9 +34,9 @@ BY_LENGTH = """by_length (float[b, t] x) => (float[m, k] all) {
   long = Cast<to = 1>(count)  go = Less(none, long)
   second = Slice(shape, one, two, zero)  old = Expand(none, second)
   i, last, all = Loop ("", go, start, old) <
-    body = step (int64 trip, bool k, int32 at, float[r] before) => (on, next, sum, shown) {
+    body = step (int64 trip, bool k, int32 at, float[r] before) => (on, next, sum, w) {
       by = Constant<value = int32 {1}>()  next = Add(at, by)  row = Gather(rows, at)
-      sum = Add(before, row)  shown = Identity(sum)
+      sum = Add(before, row)  w = Identity(sum)
       done = Cast<to = 1>(next)  on = Less(done, long) }>
 }"""
 X = np.array([3, -1, 4], np.float32)
