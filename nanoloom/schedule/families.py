@@ -77,7 +77,7 @@ class Family:
         return -(-extent // (self.group * self.steps)) * self.steps
 
 
-FMA_FAMILY = Family("fma", FLOATS, 1, widens=True)
+FMA_FAMILY = Family("fma", FLOATS, 1, widens=True, versions=True)
 AMX_BF16 = Family("amx-bf16", HALVES, 2, tiles=True)
 AMX_INT8 = Family("amx-int8", BYTES, 4, tiles=True)
 # Outer products of vectors of any length (vector/nanokernel/sme).

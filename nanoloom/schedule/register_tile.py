@@ -114,8 +114,7 @@ def cost(
     if not versions:
         return -(-m // rows) * spent(rows) / useful
     tiles, few = divmod(m, rows)
-    last_rows = few if 2 * few > rows else rows  # fewer wait for loads, measured
-    return (tiles * spent(rows) + (spent(last_rows) if few else 0)) / useful
+    return (tiles * spent(rows) + (spent(few) if few else 0)) / useful
 
 
 def cycles(
@@ -238,14 +237,20 @@ def of_panels(
 
 
 def as_of_many_rows(
-    m: int, n: int, bits: int, unit: VectorUnit, step: StepCost = FMA
+    m: int,
+    n: int,
+    bits: int,
+    unit: VectorUnit,
+    step: StepCost = FMA,
+    *,
+    versions: bool = False,
 ) -> list[RegisterTile]:
     """All tiles for weights in panels: first one as wide as that of many rows.
 
     Where it is nearly as good as the cheapest, the weights are those of the program for
     any number of rows, and of others for some: one array in memory and in the cache.
     """
-    tiles = ranked(m, n, bits, unit, step)
+    tiles = ranked(m, n, bits, unit, step, versions=versions)
     many = 4 * BLOCK_ROWS - 1  # as of a batch of texts: no tile divides it
     width = ranked(many, n, bits, unit, step)[0].vectors
     found = next((tile for tile in tiles if tile.vectors == width), tiles[0])

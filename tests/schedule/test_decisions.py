@@ -125,3 +125,14 @@ def test_chosen_schedules_are_legal_as_they_print(nest: LoopNest, target: str) -
     assert Stack(16384) in words
     assert len(set(words)) == len(words)
     Schedule(words).apply(nest)
+
+
+@pytest.mark.parametrize("target", ["x86-64-v3", "znver4", "neoverse-v1"])
+def test_the_last_rows_of_a_known_number_have_a_version(target: str) -> None:
+    """No tile computes rows that nobody stores; a multiple of a tile's has no other."""
+    for m in (7, 14, 49, 65, 197):
+        words = choose(matmul(m), by_name(target)).directives
+        (tile,) = (x for x in words if isinstance(x, Nanokernel))
+        few = m % tile.rows
+        said = [x for x in words if isinstance(x, Versions)]
+        assert said == ([Versions("product", (few,))] if few and m > tile.rows else [])

@@ -154,6 +154,18 @@ def test_waste_at_the_edge_costs() -> None:
     assert over > 1.7 * full
 
 
+def test_a_version_for_the_last_rows_costs_what_they_take() -> None:
+    """Seven rows in threes: a tile of one row waits for its own sums, no longer."""
+    unit = by_name("x86-64-v3").vector
+    all_rows, its_own = (
+        cost(3, 4, 7, 32, 8, unit, versions=versions) for versions in (False, True)
+    )
+    whole, alone = (cost(rows, 4, rows, 32, 8, unit) * rows for rows in (3, 1))
+    assert all_rows == pytest.approx(3 * whole / 7)
+    assert its_own == pytest.approx((2 * whole + alone) / 7)
+    assert its_own < all_rows
+
+
 def test_latency_limits_small_tiles() -> None:
     slow = dataclasses.replace(UNIT, fma_latency=40)
     assert cost(1, 1, 1, 16, 16, slow) > 9 * cost(1, 1, 1, 16, 16, UNIT)

@@ -60,7 +60,7 @@ class Versions(TailNote):
     @property
     def families(self) -> tuple[str, ...]:
         """Of multiply-adds, and of integers whose last tile of a panel may be short."""
-        return (MULTIPLY_ADDS, *(x.name for x in FAMILIES.values() if x.versions))
+        return tuple(x.name for x in FAMILIES.values() if x.versions)
 
     def require(self, nest: LoopNest, placement: Placement) -> None:
         code = self.code(placement)

@@ -59,8 +59,8 @@ def multiply_adds(
     m, n = 1 if row is None else shape.extents[row], shape.extents[shape.column]
     width = bits(root.writes[0].element)
     cost = step_cost(family, root, shape, target, packed)
+    versions = family.versions and not any(x.is_sample for x in root.axes)
     if packed:
-        versions = family.versions and not any(x.is_sample for x in root.axes)
         tiles = register_tile.of_panels(m, n, width, target, cost, versions=versions)
     else:
         tiles = register_tile.ranked(m, n, width, target.vector, cost)
@@ -79,9 +79,13 @@ def multiply_adds(
 
         def ranked(unit: VectorUnit) -> list[RegisterTile]:
             if is_matrix(shape) and not lane_factors(target, width):
-                return register_tile.as_of_many_rows(m, n, width, unit, cost)
+                return register_tile.as_of_many_rows(
+                    m, n, width, unit, cost, versions=versions
+                )
             ends = has_ends(root, shape, cost)
-            return register_tile.ranked(m, n, width, unit, cost, ends=ends)
+            return register_tile.ranked(
+                m, n, width, unit, cost, ends=ends, versions=versions
+            )
 
         tiles, target = best_width(ranked, n, width, target)
     product = Product(nest, root, last, shape, target)
