@@ -21,3 +21,8 @@ MOST_WRITTEN = 256
 # planes of a stencil are a third faster than one by one, measured; of more, sums leave
 # no registers.
 JAMMED = 4
+
+
+def sums_in_registers(registers: int) -> int:
+    """How many sums a tile has at most, beside what it reads: three quarters."""
+    return registers * 3 // 4

@@ -26,6 +26,7 @@ from nanoloom.ir.linalg_query import (
     maps,
 )
 from nanoloom.ir.mlir import ir
+from nanoloom.nest.granularity import JAMMED, sums_in_registers
 from nanoloom.target.facts import MOST_VECTORS, Target
 from nanoloom.target.masked_access import reads_rows_in_part
 
@@ -82,12 +83,16 @@ def follows_others(edges: Edges, pool: Product, target: Target) -> bool:
 def takes_planes(edges: Edges, made: Product, target: Target) -> bool:
     """Whether a layer has vectors of pixels: depthwise, or of few channels.
 
-    Not a dense one of any size: what its tiles leave took 1.2 times as long.
+    Not a dense one of any size: what its tiles leave took 1.2 times as long.  Nor where
+    registers hold sums of a single row of pixels: each of them waits for a filter's
+    number of its own.
     """
+    if not (made.is_window and made.slides):
+        return False
     few = edges.known and shape_of(made.image)[-1] <= FEW
-    few |= made.is_depthwise
+    several = sums_in_registers(target.vector.registers) >= 2 * JAMMED * made.step
     in_part = reads_rows_in_part(target, element_bytes(made.image.type))
-    return few and in_part and made.is_window and made.slides
+    return (made.is_depthwise or (few and several)) and in_part
 
 
 def layouts_of(

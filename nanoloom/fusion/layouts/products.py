@@ -78,6 +78,14 @@ class Product:
         return self.is_window and fits and taps <= most
 
     @property
+    def step(self) -> int:
+        """How many pixels windows go along a row at a time."""
+        stage = alone(self.op)
+        *_, row, _ = stage.reads[self.operand].indices
+        pixels = {axis.name for axis in stage.axes if not axis.is_reduction}
+        return max((row.factor(x) or 0 for x in pixels & {*row.axes}), default=1)
+
+    @property
     def rows_summed(self) -> int:
         """How many rows of pixels a sum reads, of all channels."""
         stage = alone(self.op)

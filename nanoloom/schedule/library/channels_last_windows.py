@@ -21,6 +21,7 @@ from nanoloom.nest.granularity import (
     JAMMED,
     MOST_WRITTEN,
     TASK_ELEMENTS,
+    sums_in_registers,
 )
 from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
@@ -220,7 +221,7 @@ def blocks(window: Window, target: Target, following: bool) -> list[Block]:
     high = sizes[pixels - 1] if pixels else 1
     found: list[Block] = []
     if window.shares:
-        room = unit.registers * 3 // 4
+        room = sums_in_registers(unit.registers)
         rows = min(JAMMED * window.step, sizes[pixels - 1])
         most = min(room // rows, sizes[pixels])
         return [Block(rows, n) for n in range(most, max(0, most - 3), -1)]
