@@ -76,18 +76,7 @@ def multiply_adds(
     if not packed and not shape.contiguous:
         return None
     if packed and family is FMA_FAMILY and not target.shared:
-
-        def ranked(unit: VectorUnit) -> list[RegisterTile]:
-            if is_matrix(shape) and not lane_factors(target, width):
-                return register_tile.as_of_many_rows(
-                    m, n, width, unit, cost, versions=versions
-                )
-            ends = has_ends(root, shape, cost)
-            return register_tile.ranked(
-                m, n, width, unit, cost, ends=ends, versions=versions
-            )
-
-        tiles, target = best_width(ranked, n, width, target)
+        tiles, target = of_best_width(root, shape, cost, target, versions=versions)
     product = Product(nest, root, last, shape, target)
 
     def weighed() -> list[Candidate]:
@@ -97,6 +86,31 @@ def multiply_adds(
         ]
 
     return Schedule(*product.with_tile(tiles[0], family, cost, copied), weighed)
+
+
+def of_best_width(
+    root: Statement,
+    shape: Contraction,
+    cost: StepCost,
+    target: Target,
+    *,
+    versions: bool,
+) -> tuple[list[RegisterTile], Target]:
+    """The tiles for a weight in panels, and the target with the vectors they have."""
+    row, n = row_of(shape), shape.extents[shape.column]
+    m, width = 1 if row is None else shape.extents[row], bits(root.writes[0].element)
+
+    def ranked(unit: VectorUnit) -> list[RegisterTile]:
+        if is_matrix(shape) and not lane_factors(target, width):
+            return register_tile.as_of_many_rows(
+                m, n, width, unit, cost, versions=versions
+            )
+        ends = has_ends(root, shape, cost)
+        return register_tile.ranked(
+            m, n, width, unit, cost, ends=ends, versions=versions
+        )
+
+    return best_width(ranked, n, width, target)
 
 
 def has_ends(root: Statement, shape: Contraction, cost: StepCost) -> bool:
