@@ -65,6 +65,11 @@ class TransposedFilters:
         over = any(k * gcd(s, d) > s for k, s, d in axes)
         return self.multiplied_as_columns if over else 0
 
+    @property
+    def are_depthwise(self) -> bool:
+        """Whether each channel has one filter."""
+        return self.channels == self.features == 1
+
     def are_columns(self, *, turned: bool) -> bool:
         """Whether one product of all taps is less work.
 
@@ -89,12 +94,17 @@ def phases_in_vector(features: int, phases: Sequence[int]) -> int:
 
 
 def has_taps_in_product(node: ir.Node) -> bool:
-    """Note that a node's taps are columns of a product, where that is less work."""
+    """Note that a node's taps are columns of a product, where that is less work.
+
+    Or, of a filter for each channel, that they go over planes, if these are there.
+    """
     if not is_tensor_op(node, {"ConvTranspose"}):
         return False
     found = filters_of(node)
     turned = image_order(node.inputs[0]) is not None
-    if found is None or not found.are_columns(turned=turned):
+    if found is None:
+        return False
+    if not found.are_columns(turned=turned) and (turned or not found.are_depthwise):
         return False
     node.attributes[TAPS_IN_PRODUCT] = ir.AttrInt64(TAPS_IN_PRODUCT, 1)
     return True

@@ -54,3 +54,18 @@ def test_nothing_is_turned() -> None:
     graph = optimize(model, OPERATORS.keys(), None, target).graph
     assert operators(graph) == ["ConvTranspose"]
     assert all(TAPS_IN_PRODUCT in node.attributes for node in graph)
+
+
+def test_a_filter_for_each_channel_is_of_planes() -> None:
+    """Not behind a convolution, whose channels lie last."""
+    head = "g (float[1, 6, 5, 4] x, float[6, 1, 3, 3] w, float[6, 6, 1, 1] v) =>"
+    step = "ConvTranspose<group = 6, strides = [2, 2]>"
+    target = by_name("x86-64-v4")
+    for text, kept in (
+        (f"{head} (float[1, 6, 11, 9] y) {{ y = {step}(x, w) }}", True),
+        (f"{head} (float[1, 6, 11, 9] y) {{ z = Conv(x, v) y = {step}(z, w) }}", False),
+    ):
+        model = ir.from_proto(proto(text))
+        graph = optimize(model, OPERATORS.keys(), None, target).graph
+        (node,) = [node for node in graph if node.op_type == "ConvTranspose"]
+        assert (TAPS_IN_PRODUCT in node.attributes) == kept

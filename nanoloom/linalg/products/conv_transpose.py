@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import gcd
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from nanoloom.linalg.builder.window import (
 from nanoloom.linalg.products.added_taps import added_taps
 from nanoloom.linalg.products.convolution import add_bias
 from nanoloom.linalg.products.transposed_phases import contract
+from nanoloom.linalg.products.transposed_planes import phases_of_planes
 from nanoloom.weights.chunked_conversion import Stored
 from nanoloom.weights.weight import Derivation, Shape
 
@@ -44,12 +46,21 @@ def conv_transpose(b: Builder, node: Node) -> Tensor:
         steps = [-(-o // s) for o, s in zip(shape, strides, strict=True)]
         rows = w.shape[2:], size, strides, dilations, low, shape, steps
         axes = [Axis(*row) for row in zip(*rows, strict=True)]
-        summed = added_taps(b, x, w, axes, groups)
+        if groups == x.shape[1] == w.shape[1] * groups:
+            every = [s // gcd(s, d) for s, d in zip(strides, dilations, strict=True)]
+            filters = phases(b, w, w.shape[2:], every, [1] * rank)
+            summed = phases_of_planes(b, x, filters, axes)
+        else:
+            summed = added_taps(b, x, w, axes, groups)
         return add_bias(b, summed, bias and in_planes(b, bias, rank), x.dtype)
     flipped = phases(b, w, spans, strides, dilations)
     taps = flipped.shape[2::2]
     counts = [-(-(a + o) // s) for a, o, s in zip(low, shape, strides, strict=True)]
     last = to_channels_last(b, node, x)
+    parts = zip(size, counts, taps, strict=True)
+    size = [min(s, q) if j == 1 else s for s, q, j in parts]  # no loop tells the extent
+    read = (last.shape[0], *size, last.shape[-1])
+    last = last if read == last.shape else b.slice(last, [0] * last.rank, read)
     before = [0, *[j - 1 for j in taps], 0]
     after = [0, *[max(q - s, 0) for q, s in zip(counts, size, strict=True)], 0]
     padded = b.pad(last, before, after)
