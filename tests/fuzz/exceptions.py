@@ -8,6 +8,7 @@ from nanoloom.linalg.special import table as special
 COARSE: dict[tuple[str, str], str] = {
     ("ort", "DFT"): "its roots of one are rounded to 32 bits",
     ("ort", "Gelu"): "its constants are rounded to 32 bits",
+    ("ort", "GroupNormalization"): "its statistics have 32 bits, as stash_type says",
     ("ort", "HardSwish"): "it has 1/6 in 32 bits",
     ("reference", "Gelu"): "its constants are rounded to 32 bits",
     ("ort", "Shrink"): "its operands are rounded to 32 bits",

@@ -142,3 +142,19 @@ def test_complex_numbers_from_what_stays_with_torch(tmp_path: Path) -> None:
         made = fast(x)
     assert {"linalg" in str(w.message) for w in told} == {True}
     assert (made - Roots()(x)).abs().max() <= 1e-4 * made.abs().max()
+
+
+def test_tensors_of_numbers_and_sizes(tmp_path: Path) -> None:
+    class Made(nn.Module):
+        def forward(self, x: Any) -> Any:
+            double, size = torch.complex128, x.shape[0]
+            return (
+                torch.zeros(size, dtype=double) + x, torch.eye(size, dtype=double) * x,
+                torch.full((size,), 1 - 2j) * x, torch.linalg.vander(x[:2] * 1j),
+            )  # fmt: skip
+
+    x, said = torch.arange(3.0), {"dynamic_shapes": ({0: torch.export.Dim("n")},)}
+    program: Any = nanoloom.compile(Made(), (x,), cache=tmp_path, threads=1, **said)
+    for x in (torch.arange(3.0), torch.tensor([2.0, 0.5])):
+        for wanted, made in zip(Made()(x), program(x), strict=True):
+            assert wanted.dtype == made.dtype and torch.allclose(wanted, made)

@@ -71,6 +71,44 @@ def test_solutions(tmp_path: Path) -> None:
             assert left.abs().max() <= eps(size) * condition * 9, number
 
 
+def of_complex(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Each is near 0, but for the last two, which torch has as well."""
+    square = a @ a.mH + torch.eye(a.shape[-1])
+    lower, upper = torch.linalg.cholesky(square), torch.linalg.cholesky(a @ a.mH).mH
+    p, left, right = torch.linalg.lu(a)
+    q, r = torch.linalg.qr(b)
+    solve, eye = torch.linalg.solve_triangular, torch.eye(a.shape[-1])
+    sign, size = torch.linalg.slogdet(a)
+    return (
+        lower @ lower.mH - square, upper.mH @ upper - a @ a.mH, lower.triu(1),
+        p @ left @ right - a, q @ r - b, q.mH @ q - torch.eye(b.shape[-1]), r.tril(-1),
+        a @ torch.linalg.solve(a, b) - b, a @ torch.linalg.inv(a) - eye,
+        torch.linalg.solve(a, b.mT, left=False) @ a - b.mT,
+        a.triu() @ solve(a.triu(), b, upper=True) - b,
+        square @ torch.cholesky_solve(b, lower) - b,
+        torch.linalg.det(a) - sign * size.exp(), p, torch.linalg.det(a),
+    )  # fmt: skip
+
+
+def test_complex_matrices(tmp_path: Path) -> None:
+    torch.manual_seed(5)
+
+    class All(torch.nn.Module):
+        def forward(self, a: torch.Tensor, b: torch.Tensor) -> Any:
+            return of_complex(a, b)
+
+    a, b = (torch.randn(2, 5, n, dtype=torch.complex64) for n in (5, 3))
+    program: Any = nanoloom.compile(All(), (a, b), cache=tmp_path, threads=1)
+    *made, p, det = program(a, b)
+    condition = float(torch.linalg.cond(a).max())
+    bound = eps(5) * condition * float(a.abs().max()) ** 2 * 9
+    for number, left in enumerate(made):
+        assert left.abs().max() <= bound, number
+    wanted = of_complex(a.to(torch.complex128), b.to(torch.complex128))
+    assert torch.equal(p, wanted[-2].to(p.dtype))  # the same rows are exchanged
+    assert (det - wanted[-1]).abs().max() <= bound < wanted[-1].abs().min()
+
+
 def test_a_matrix_without_factors_gives_no_numbers(tmp_path: Path) -> None:
     class Both(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:

@@ -62,6 +62,14 @@ def binned(x: torch.Tensor) -> list[torch.Tensor]:
         found += torch.histogram(x, 6, weight=x.abs(), density=True)
         found += torch.histogram(x, torch.tensor([-1.0, 0.0, 2.0]))
         found += torch.histogram(x[0], 2)
+        rows, edges = x.reshape(-1, 2), torch.tensor([-1.0, 0.0, 0.5])
+        ends = [-1.0, 2.0, -0.5, 1.0]
+        for made in (
+            torch.histogramdd(rows, [3, 4]),
+            torch.histogramdd(rows, [2, 3], range=ends, density=True),
+            torch.histogramdd(rows, [edges, edges * 2], weight=rows[:, 0].abs()),
+        ):
+            found += [made.hist, *made.bin_edges]
     return found
 
 

@@ -47,6 +47,43 @@ def test_steps_and_rows_are_open(tmp_path: Path, way: str) -> None:
             assert torch.allclose(one, other, atol=2e-6, rtol=1e-5)
 
 
+class Projected(nn.Module):
+    """States that are projected, in both directions and in one without biases."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        both = {"bidirectional": True, "batch_first": True}
+        self.both = nn.LSTM(4, 5, 2, proj_size=3, **both)
+        self.one = nn.LSTM(6, 4, proj_size=2, bias=False)
+
+    def forward(self, x: Any, hidden: Any, cell: Any) -> Any:
+        y, (last, _) = self.both(x)
+        return last, *self.one(y.transpose(0, 1), (hidden, cell))
+
+
+def test_projected_states(tmp_path: Path) -> None:
+    torch.manual_seed(1)
+    module = Projected().eval()
+
+    def given(rows: int, steps: int) -> tuple[Any, ...]:
+        each = torch.randn(1, rows, 2), torch.randn(1, rows, 4)
+        return torch.randn(rows, steps, 4), *each
+
+    rows = {1: Dim("rows")}
+    said: Any = {"dynamic_shapes": ({0: Dim("rows"), 1: Dim("steps")}, rows, rows)}
+    program = nanoloom.compile(module, given(3, 4), cache=tmp_path, threads=1, **said)
+    for sizes in ((3, 4), (1, 1), (2, 7)):
+        args = given(*sizes)
+        with torch.no_grad():
+            first, second, (hidden, cell) = module(*args)
+        made = program(*args)
+        wanted = first, second, hidden, cell
+        flat = made[0], made[1], *made[2]
+        for one, other in zip(wanted, flat, strict=True):
+            assert one.shape == other.shape
+            assert torch.allclose(one, other, atol=2e-6, rtol=1e-5)
+
+
 class FixedByPython(nn.Module):
     def forward(self, x: Any) -> Any:
         return sum(x[:, step] for step in range(x.shape[1]))

@@ -177,14 +177,3 @@ def test_selected_turned_and_put(tmp_path: Path) -> None:
     program = nanoloom.compile(Selected().eval(), (x, y), cache=tmp_path, threads=1)
     pairs = zip(Selected()(x, y), program(x, y), strict=True)
     assert all(torch.equal(*each) for each in pairs)
-
-
-@pytest.mark.parametrize("corners", [False, True])
-def test_antialias_that_would_be_written_wrong_is_refused(corners: bool) -> None:
-    class Smaller(torch.nn.Module):
-        def forward(self, x: torch.Tensor) -> Any:
-            resize: Any = torch.ops.aten._upsample_bilinear2d_aa.default
-            return resize(x, [3, 3], corners, None if corners else 1.7, None)
-
-    with pytest.raises(Unsupported, match="antialias, by factors or with corners"):
-        nanoloom.compile(Smaller().eval(), (torch.randn(1, 2, 5, 7),))

@@ -9,6 +9,7 @@ last axis.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,13 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
 from nanoloom.errors import Unsupported
-from nanoloom.frontend.torch import fourier, fourier_calls
+from nanoloom.frontend.torch import (
+    fourier,
+    fourier_calls,
+    linear_systems,
+    matrix_factors,
+    reflections,
+)
 from nanoloom.frontend.torch.call import LEFT, Call, fake_of
 from nanoloom.frontend.torch.decomposed import (
     decomposed,
@@ -43,22 +50,45 @@ def paired(re: Any, im: Any) -> Any:
     return ComplexTensor(*torch.broadcast_tensors(re, im))
 
 
+def made_of(target: Any) -> Callable[..., Any]:
+    """What an operator makes of sizes alone, as the real part."""
+
+    def rule(*args: Any, dtype: torch.dtype, **rest: Any) -> Any:
+        del rest  # where it would lie
+        made = target(*args, dtype=REAL[dtype])
+        return paired(made, torch.zeros_like(made))
+
+    return rule
+
+
+def full(size: Sequence[int], number: complex, **rest: Any) -> Any:
+    dtype: Any = REAL[rest.get("dtype") or torch.get_default_dtype().to_complex()]
+    parts = (number.real, number.imag)
+    return paired(*(torch.full(size, part, dtype=dtype) for part in parts))
+
+
 RULES: dict[Any, Any] = {
     aten.complex.default: paired,
     aten.polar.default: lambda size, angle: paired(
         size * angle.cos(), size * angle.sin()
     ),
     aten.lift_fresh_copy.default: lambda number: number,  # of Python's numbers
-    aten.mul.Scalar: aten.mul.Tensor,
-}
+    aten.mul.Scalar: aten.mul.Tensor, aten.full.default: full,
+    aten.scalar_tensor.default: partial(full, []),
+    **{x: made_of(x) for x in (
+        aten.zeros.default, aten.ones.default, aten.eye.default, aten.eye.m,
+        aten.empty.memory_format,
+    )},
+    **matrix_factors.RULES, **linear_systems.RULES, **reflections.RULES,
+}  # fmt: skip
 # What moves elements moves both parts alike.
 MOVED = (
     aten.alias_copy.default, aten.as_strided.default, aten.as_strided_copy.default,
     aten.diag_embed.default, aten.diagonal_scatter.default, aten.im2col.default,
     aten.reflection_pad1d.default, aten.reflection_pad2d.default, aten.roll.default,
     aten.replication_pad1d.default, aten.replication_pad2d.default, aten.rot90.default,
-    aten.take.default, aten.unfold.default, aten.unfold_copy.default,
-    aten.view_copy.default,
+    aten.take.default, aten.tril.default, aten.triu.default, aten.unfold.default,
+    aten.unfold_copy.default, aten.view_copy.default,
 )  # fmt: skip
 
 
@@ -127,7 +157,8 @@ def of_pairs(call: Call, importer: GraphImporter) -> Any:
         ]
 
     try:
-        with kept_sizes(fakes) as asked, torch.no_grad():
+        known = [*fakes, *pytree.tree_leaves(call.out)]  # zeros have no inputs
+        with kept_sizes(known) as asked, torch.no_grad():
             examples = [part for fake in fakes for part in real_parts(fake)]
             traced = make_fx(run)(*examples)
         require_any_size(asked, call.node.target)

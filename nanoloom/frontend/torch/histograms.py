@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -37,32 +38,84 @@ def counted(place: Tensor, bins: int, weight: Tensor | None, dtype: Any) -> Tens
     return none.scatter_add(0, place, each)[:bins].to(dtype)
 
 
+def bin_of(x: Tensor, edges: Tensor) -> Tensor:
+    """Each number's bin, -1 for none.  The last edge is part of the last bin."""
+    bins = edges.shape[0] - 1
+    place = torch.searchsorted(edges, x, right=True) - 1
+    place = torch.where(x == edges[-1], bins - 1, place)
+    return torch.where(place == bins, -1, place)
+
+
 def histogram(
     x: Tensor, edges: Tensor, *, weight: Tensor | None = None, density: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """The last edge is part of the last bin."""
-    flat, bins = x.reshape(-1), edges.shape[0] - 1
-    place = torch.searchsorted(edges, flat, right=True) - 1
-    place = torch.where(flat == edges[-1], bins - 1, place)
-    found = counted(torch.where(place < 0, bins, place), bins, weight, x.dtype)
+    rows = x.reshape(-1, 1)
+    return histogram_of_rows(rows, [edges], weight=weight, density=density), edges
+
+
+def histogram_of_rows(
+    x: Tensor, edges: Sequence[Tensor], *, weight: Tensor | None = None,
+    density: bool = False,
+) -> Tensor:  # fmt: skip
+    """Rows [..., axes] in boxes: what is outside along one axis is in none."""
+    columns = x.reshape(-1, len(edges)).unbind(1)
+    counts = [edge.shape[0] - 1 for edge in edges]
+    place, total = torch.zeros_like(columns[0], dtype=torch.int64), math.prod(counts)
+    inside = place == 0
+    for column, edge, count in zip(columns, edges, counts, strict=True):
+        found = bin_of(column.contiguous(), edge)
+        inside, place = inside & (found >= 0), place * count + found
+    flat = counted(torch.where(inside, place, total), total, weight, x.dtype)
+    made = flat.reshape(counts)
     if density:
-        found = found / found.sum() / edges.diff()
-    return found, edges
+        made = made / made.sum()
+        for axis, edge in enumerate(edges):
+            shape = [1] * axis + [-1] + [1] * (len(edges) - axis - 1)
+            made = made / edge.diff().reshape(shape)
+    return made
+
+
+def even_edges(x: Tensor, bins: int, range: Sequence[float] | None) -> Tensor:
+    least, most = range or (0.0, 0.0)
+    low, high = ends_of(x.reshape(-1), least, most, 0.5)
+    step, place = (high - low) / bins, torch.arange(bins + 1)
+    upper = high - step * (bins - place)
+    return torch.where(place < (bins + 1) // 2, low + step * place, upper)
 
 
 def histogram_of_count(
     x: Tensor, bins: int = 100, *, range: Sequence[float] | None = None,
     weight: Tensor | None = None, density: bool = False,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    least, most = range or (0.0, 0.0)
-    low, high = ends_of(x.reshape(-1), least, most, 0.5)
-    step, place = (high - low) / bins, torch.arange(bins + 1)
-    upper = high - step * (bins - place)
-    edges = torch.where(place < (bins + 1) // 2, low + step * place, upper)
+    edges = even_edges(x, bins, range)
     return histogram(x, edges, weight=weight, density=density)
+
+
+def edges_of_rows(
+    x: Tensor, bins: Sequence[int], *, range: Sequence[float] | None = None, **rest: Any
+) -> list[Tensor]:
+    """Of each column of [..., axes]."""
+    del rest  # what is counted between them
+    columns = x.reshape(-1, len(bins)).unbind(1)
+    ends = (
+        [None] * len(bins)
+        if range is None
+        else zip(range[::2], range[1::2], strict=True)
+    )
+    each = zip(columns, bins, ends, strict=True)
+    return [even_edges(column, count, end) for column, count, end in each]
+
+
+def histogram_of_counts(
+    x: Tensor, bins: Sequence[int], *, range: Sequence[float] | None = None, **rest: Any
+) -> Tensor:
+    return histogram_of_rows(x, edges_of_rows(x, bins, range=range), **rest)
 
 
 RULES: dict[Any, Any] = {
     aten.histc.default: histc, aten.histogram.bins_tensor: histogram,
     aten.histogram.bin_ct: histogram_of_count,
+    aten._histogramdd_bin_edges.default: edges_of_rows,
+    aten._histogramdd_from_bin_cts.default: histogram_of_counts,
+    aten._histogramdd_from_bin_tensors.default: histogram_of_rows,
 }  # fmt: skip

@@ -8,12 +8,15 @@ import torch
 
 from nanoloom.frontend.torch.matrix_factors import (
     Tensor,
+    adjoint_of,
     by_columns,
     column,
+    eye_as,
     flat,
     lu_factor,
     order_of,
     places,
+    real_part,
     row,
 )
 
@@ -46,10 +49,10 @@ def solve_triangular(
     unitriangular: bool = False,
 ) -> Tensor:  # fmt: skip
     if not left:  # x @ a = b
-        turned = solve_triangular(
+        made = solve_triangular(
             a.mT, b.mT, upper=not upper, unitriangular=unitriangular
         )
-        return turned.mT
+        return made.mT
     wide, sides, batch = together(a, b)
     made = triangular(wide, sides, upper=upper, unit=unitriangular)
     return made.reshape(*batch, *b.shape[-2:])
@@ -59,9 +62,11 @@ def triangular_solve(
     b: Tensor, a: Tensor, upper: bool = True, transpose: bool = False,
     unitriangular: bool = False,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    turned = a.mT if transpose else a
     made = solve_triangular(
-        turned, b, upper=upper != transpose, unitriangular=unitriangular
+        a.mT if transpose else a,
+        b,
+        upper=upper != transpose,
+        unitriangular=unitriangular,
     )
     return made, a.clone()
 
@@ -69,15 +74,15 @@ def triangular_solve(
 def lu_solve(
     data: Tensor, pivots: Tensor, b: Tensor, *, left: bool = True, adjoint: bool = False
 ) -> Tensor:
-    """x of a @ x = b, of a's factors; of a.mT @ x = b, or of x @ a = b."""
+    """x of a @ x = b, of a's factors; of a.mH @ x = b, or of x @ a = b."""
     if not left:
-        return lu_solve(data, pivots, b.mT, adjoint=not adjoint).mT
+        return adjoint_of(lu_solve(data, pivots, adjoint_of(b), adjoint=not adjoint))
     wide, sides, batch = together(data, b)
     exchanged = flat(pivots.unsqueeze(-2).expand(*batch, 1, pivots.shape[-1]))[:, 0]
     order = order_of(exchanged, data.shape[-2])
     if adjoint:
-        made = triangular(wide.mT, sides, upper=False)
-        made = triangular(wide.mT, made, upper=True, unit=True)
+        made = triangular(adjoint_of(wide), sides, upper=False)
+        made = triangular(adjoint_of(wide), made, upper=True, unit=True)
         order = order.argsort(1)
     else:
         sides = sides.gather(1, order[:, :, None].expand(sides.shape))
@@ -98,7 +103,7 @@ def solve_ex(
 
 
 def inverse(a: Tensor, *, check_errors: bool = False) -> tuple[Tensor, Tensor]:
-    eye = torch.eye(a.shape[-1], dtype=a.dtype)
+    eye = eye_as(a, a.shape[-1], a.shape[-1])
     made, _, _, info = solve_ex(a, eye.expand(a.shape))
     return made, info
 
@@ -112,24 +117,24 @@ def sign_of(pivots: Tensor, dtype: torch.dtype) -> Tensor:
 def determinant(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     data, pivots, _ = lu_factor(a)
     product = data.diagonal(dim1=-2, dim2=-1).prod(-1)
-    return product * sign_of(pivots, a.dtype), data, pivots
+    return product * sign_of(pivots, real_part(a).dtype), data, pivots
 
 
 def log_determinant(a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     data, pivots, _ = lu_factor(a)
     diagonal = data.diagonal(dim1=-2, dim2=-1)
-    sign = diagonal.sign().prod(-1) * sign_of(pivots, a.dtype)
+    sign = diagonal.sgn().prod(-1) * sign_of(pivots, real_part(a).dtype)
     return sign, diagonal.abs().log().sum(-1), data, pivots
 
 
 def cholesky_solve(b: Tensor, factor: Tensor, upper: bool = False) -> Tensor:
-    lower = factor.mT if upper else factor
+    lower = adjoint_of(factor) if upper else factor
     made = solve_triangular(lower, b, upper=False)
-    return solve_triangular(lower.mT, made, upper=True)
+    return solve_triangular(adjoint_of(lower), made, upper=True)
 
 
 def cholesky_inverse(factor: Tensor, upper: bool = False) -> Tensor:
-    eye = torch.eye(factor.shape[-1], dtype=factor.dtype)
+    eye = eye_as(factor, factor.shape[-1], factor.shape[-1])
     return cholesky_solve(eye.expand(factor.shape), factor, upper)
 
 

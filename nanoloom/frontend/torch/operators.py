@@ -24,6 +24,7 @@ from nanoloom.frontend.torch import (
     quotients,
     recurrences,
     reductions,
+    resizing,
     slice_writes,
     special,
     strided,
@@ -35,7 +36,7 @@ Operator = Callable[[Call], Any]
 FAMILIES = (
     elementwise, quotients, bit_shifts, comparisons, special, activations, movement,
     slice_writes, strided, indexing, creation, reductions, products, windows,
-    normalizations, recurrences,
+    resizing, normalizations, recurrences,
 )  # fmt: skip
 OPERATORS: dict[str, Operator] = {
     name: function for family in FAMILIES for name, function in family.OPERATORS.items()

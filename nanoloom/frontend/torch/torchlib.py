@@ -48,7 +48,6 @@ def from_torchlib(call: Call, importer: GraphImporter) -> Any:
     function = registry().get(target.name())
     if function is None:
         return None
-    require_written_right(call)
     from onnxscript import evaluator
 
     from nanoloom.frontend.torch.recorder import Recorder
@@ -71,14 +70,6 @@ def from_torchlib(call: Call, importer: GraphImporter) -> Any:
         ir.set_value_magic_handler(before)
     recorder.commit()
     return made
-
-
-def require_written_right(call: Call) -> None:
-    """It leaves out factors beside a size, and that corners stay where they are."""
-    target: Any = call.node.target
-    by_factors = call.has("scales_h") or call.has("scales_w")
-    if "_aa" in target.name() and (by_factors or call["align_corners"]):
-        raise call.refuse("resizes with antialias, by factors or with corners in place")
 
 
 def argument(given: Any, call: Call) -> Any:

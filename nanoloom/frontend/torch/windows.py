@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -11,7 +11,6 @@ import onnx_ir as ir
 from nanoloom.frontend.torch.adaptive_pools import largest_with_places, reduced
 from nanoloom.frontend.torch.call import Call
 from nanoloom.frontend.torch.integer_pools import BY_MAX_POOL, pooled_integers
-from nanoloom.frontend.torch.nearest_places import by_places
 from nanoloom.frontend.torch.open_groups import by_windows
 
 T = ir.DataType
@@ -126,16 +125,32 @@ def max_pool_with_places(spatial: int) -> Callable[[Call], object]:
 def average_pool(spatial: int) -> Callable[[Call], ir.Value]:
     def made(call: Call) -> ir.Value:
         own = call["divisor_override"]
-        counted = 0 if call["count_include_pad"] is False and not own else 1
-        found = pooled(call, "AveragePool", spatial, count_include_pad=counted)
         if not own:
-            return found
-        if call["ceil_mode"]:  # windows at the end are of fewer elements
-            raise call.refuse("has a divisor of its own, and shorter windows")
+            counted = int(call["count_include_pad"] is not False)
+            return pooled(call, "AveragePool", spatial, count_include_pad=counted)
+        found = whole_windows(call, spatial)
         size = prod(call.numbers("kernel_size", spatial))
         return call.w("Mul", found, call.w.constant(size / own, call.dtype))
 
     return made
+
+
+def whole_windows(call: Call, spatial: int) -> ir.Value:
+    """Averages with zeros around, so that those at the ends are of as many elements."""
+    w, (x, added) = call.w, batched(call, spatial)
+    kernel, pads = (
+        call.numbers("kernel_size", spatial),
+        call.numbers("padding", spatial),
+    )
+    strides = call.numbers("stride", spatial) if call["stride"] else kernel
+    more = [s - 1 if call["ceil_mode"] else 0 for s in strides]
+    behind = [p + n for p, n in zip(pads, more, strict=True)]
+    x = w("Pad", x, w.constant([0, 0, *pads, 0, 0, *behind]))
+    made = w("AveragePool", x, kernel_shape=kernel, strides=strides)
+    axes = list(range(2, 2 + spatial))
+    ends = w.ints(call.shape[-spatial:])
+    made = w("Slice", made, w.constant([0] * spatial), ends, w.constant(axes))
+    return w("Squeeze", made, w.constant([0])) if added else made
 
 
 def adaptive(op: str, spatial: int) -> Callable[[Call], ir.Value]:
@@ -174,89 +189,6 @@ def adaptive_max(spatial: int) -> Callable[[Call], object]:
     return made
 
 
-def nearest(spatial: int) -> Callable[[Call], ir.Value]:
-    return lambda call: resized(
-        call, spatial, mode="nearest", coordinate_transformation_mode="asymmetric",
-        nearest_mode="floor",
-    )  # fmt: skip
-
-
-def linear(spatial: int, mode: str) -> Callable[[Call], ir.Value]:
-    def made(call: Call) -> ir.Value:
-        where = "align_corners" if call["align_corners"] else "half_pixel"
-        # torch takes a size of one to the middle in both; ONNX's pytorch_half_pixel
-        # takes it to the first element.
-        return resized(
-            call, spatial, mode=mode, coordinate_transformation_mode=where,
-            cubic_coeff_a=-0.75,
-        )  # fmt: skip
-
-    return made
-
-
-def resized(call: Call, spatial: int, **attributes: Any) -> ir.Value:
-    """By scales where torch computes with them, else to a size; in f32 at least."""
-    name = "self" if "self" in call.args else "input"
-    w, x = call.w, call.value(name)
-    if call.dtype.bitwidth < 32 and attributes["mode"] != "nearest":
-        x = w.cast(x, T.FLOAT)
-    factors = call["scale_factors"] or scales(call, spatial)
-    if factors and is_by_size(factors, attributes):
-        factors = None
-    if factors and all(isinstance(f, int | float) for f in factors):
-        if attributes["mode"] == "nearest":  # which torch has at places of 32 bits
-            if (moved := by_places(call, name, factors)) is not None:
-                return moved
-        else:
-            factors = [call.attribute(f, call.dtype) for f in factors]
-        known = dict(enumerate(factors, 2))
-        for axes in passes(call, spatial, attributes):
-            each = [known[a] if a in axes else 1 for a in range(2 + spatial)]
-            scaled = w.constant(each, T.FLOAT)
-            x = rounded(call, w("Resize", x, None, scaled, **attributes), attributes)
-        return w.cast(x, call.dtype)
-    extents, shape = call.sizes.all(call.fake(name).shape), call.shape
-    for axes in passes(call, spatial, attributes):
-        extents = [shape[a] if a in axes else n for a, n in enumerate(extents)]
-        sizes = w.ints(extents)
-        x = rounded(call, w("Resize", x, None, None, sizes, **attributes), attributes)
-    return w.cast(x, call.dtype)
-
-
-def passes(
-    call: Call, spatial: int, attributes: Mapping[str, Any]
-) -> list[tuple[int, ...]]:
-    """The axes that are resized together; of bytes torch takes the last one first."""
-    axes = range(2, 2 + spatial)
-    apart = is_rounded(call, attributes)
-    return [(a,) for a in reversed(axes)] if apart else [tuple(axes)]
-
-
-def is_rounded(call: Call, attributes: Mapping[str, Any]) -> bool:
-    return call.dtype == T.UINT8 and attributes["mode"] != "nearest"
-
-
-def rounded(call: Call, made: ir.Value, attributes: Mapping[str, Any]) -> ir.Value:
-    """Bytes, as floats: halves go up, and all end at 0 and 255."""
-    if not is_rounded(call, attributes):
-        return made
-    w = call.w
-    whole = w("Floor", w("Add", made, w.constant(0.5, T.FLOAT)))
-    return w("Clip", whole, w.constant(0, T.FLOAT), w.constant(255, T.FLOAT))
-
-
-def is_by_size(factors: Sequence[Any], attributes: Mapping[str, Any]) -> bool:
-    """Corners are aligned by sizes alone: scales that are no whole numbers say more."""
-    aligned = attributes["coordinate_transformation_mode"] == "align_corners"
-    return aligned and any(isinstance(f, float) and f % 1 for f in factors)
-
-
-def scales(call: Call, spatial: int) -> list[float] | None:
-    names = ["scales"] if spatial == 1 else ["scales_d", "scales_h", "scales_w"]
-    found = [call[n] for n in names[-spatial:]]
-    return None if None in found else found
-
-
 def pixel_shuffle(call: Call) -> ir.Value:
     """Of images of any number of axes in front."""
     w, x = call.w, call.value("self")
@@ -277,9 +209,5 @@ OPERATORS = {
     **{f"adaptive_avg_pool{n}d": adaptive("AveragePool", n) for n in (1, 2, 3)},
     **{f"_adaptive_avg_pool{n}d": adaptive("AveragePool", n) for n in (2, 3)},
     **{f"adaptive_max_pool{n}d": adaptive_max(n) for n in (1, 2, 3)},
-    **{f"upsample_nearest{n}d": nearest(n) for n in (1, 2, 3)},
-    "upsample_linear1d": linear(1, "linear"),
-    "upsample_bilinear2d": linear(2, "linear"),
-    "upsample_trilinear3d": linear(3, "linear"),
-    "upsample_bicubic2d": linear(2, "cubic"), "pixel_shuffle": pixel_shuffle,
+    "pixel_shuffle": pixel_shuffle,
 }  # fmt: skip

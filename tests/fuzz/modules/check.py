@@ -161,10 +161,12 @@ def eps_of(case: Case) -> float:
     seen: set[Any] = set()
 
     class Types(torch.utils._python_dispatch.TorchDispatchMode):
+        supports_higher_order_operators = True
+
         def __torch_dispatch__(
             self, func: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
-            made = func(*args, **(kwargs or {}))
+            made = reference.called(self, func, args, kwargs or {})
             every = pytree.tree_leaves((args, made))
             seen.update(x.dtype for x in every if isinstance(x, torch.Tensor))
             return made

@@ -10,9 +10,10 @@ import copy
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import torch  # pyright: ignore[reportMissingImports]
+from torch._ops import HigherOrderOperator  # pyright: ignore[reportMissingImports]
 from torch.utils import _pytree as pytree  # pyright: ignore[reportMissingImports]
 from torch.utils._python_dispatch import (  # pyright: ignore[reportMissingImports]
     TorchDispatchMode,
@@ -44,6 +45,7 @@ class Wide(TorchDispatchMode):
     eps: float
     seed: int
     random: Any = field(init=False)
+    supports_higher_order_operators: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__init__()
@@ -53,6 +55,8 @@ class Wide(TorchDispatchMode):
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         del types
+        if isinstance(func, HigherOrderOperator):
+            return called(self, func, args, kwargs or {})
         given = pytree.tree_map(self.wide, (args, kwargs or {}))
         name = func._schema.name.rpartition("::")[2].rstrip("_")
         plain = not any(r.alias_info for r in func._schema.returns)
@@ -74,6 +78,15 @@ class Wide(TorchDispatchMode):
             return x
         noise = torch.rand(x.shape, generator=self.random, dtype=torch.float64)
         return x * (1 + self.eps * (2 * noise - 1))
+
+
+def called(mode: TorchDispatchMode, func: Any, args: Any, kwargs: Any) -> Any:
+    """An operator; of torch.cond the graph that is chosen, in the mode as well."""
+    if func is not torch.ops.higher_order.cond:
+        return func(*args, **kwargs)
+    chosen, yes, no, given = args
+    with mode:
+        return (yes if chosen else no)(*given)
 
 
 @contextmanager
