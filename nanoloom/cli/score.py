@@ -148,10 +148,17 @@ def scored(scorer: Scorer, given: Path, output: Path, watch: Watch) -> Report:
 
 def require_different(model: Path, given: Path, output: Path) -> None:
     from nanoloom.cache.file_operations import is_same
+    from nanoloom.cli.emit_choices import STDOUT
+    from nanoloom.cli.output_files import check_replaceable
 
+    reason = ""
     if output.is_dir():
         reason = f"{output} is a folder"
+    if output == STDOUT:
+        reason = "-: a table is not printed; name a file .parquet"
+    if reason:
         raise typer.BadParameter(reason, param_hint="--output")
+    check_replaceable(output, ".parquet")
     for what, path in (("model", model), ("input", given)):
         if is_same(path, output):
             reason = f"the result would replace the {what}"

@@ -79,9 +79,28 @@ static char *folder_of(const char *path)
     return folder;
 }
 
+/* Whether two paths are one file, also where there is none yet. */
+static int is_one_file(const char *path, const char *other)
+{
+    struct stat one, two;
+    const char *names[] = {strrchr(path, '/'), strrchr(other, '/')};
+    char *folders[] = {folder_of(path), folder_of(other)};
+    int there = !stat(path, &one) && !stat(other, &two);
+    int beside = !there && !strcmp(names[0] ? names[0] + 1 : path,
+                                   names[1] ? names[1] + 1 : other);
+    int found = beside && !stat(folders[0], &one) && !stat(folders[1], &two);
+    free(folders[0]);
+    free(folders[1]);
+    return (there || found) && one.st_dev == two.st_dev && one.st_ino == two.st_ino;
+}
+
 static void check_place(const char *path)
 {
     char *folder = folder_of(path);
+    if (!strcmp(path, "-"))
+        nanoloom_refuse(path, "an array is not printed; name a file .npy");
+    if (is_one_file(path, "/proc/self/exe"))
+        nanoloom_refuse(path, "is this program itself; name another file");
     if (is_folder(path))
         nanoloom_refuse(path, "is a folder; name a file for each output");
     int there = is_special(path) ? access(path, W_OK) : access(folder, W_OK | X_OK);
@@ -107,7 +126,7 @@ struct nanoloom_results nanoloom_results_at(char **words, int32_t word_count,
             made.paths[i] = words[i];
         for (int32_t other = 0; made.paths[i] && other < i; other++)
             if (!is_special(made.paths[i]) &&
-                strcmp(made.paths[i], made.paths[other]) == 0)
+                is_one_file(made.paths[i], made.paths[other]))
                 nanoloom_refuse(made.paths[i], "is named for two outputs");
         if (made.paths[i])
             check_place(made.paths[i]);

@@ -261,6 +261,18 @@ WORDS = {
         ("{a}", "{b}", "-o", "{t}/1.npy", "-o", "{t}/1.npy"),
         "{t}/1.npy: is named for two outputs",
     ),
+    "twice by other ways": (
+        ("{a}", "{b}", "-o", "{t}/1.npy", "-o", "{t}/../{t.name}/1.npy"),
+        "{t}/../{t.name}/1.npy: is named for two outputs",
+    ),
+    "itself": (
+        ("{a}", "{b}", "-o", "{m}"),
+        "{m}: is this program itself; name another file",
+    ),
+    "printed": (
+        ("{a}", "{b}", "-o", "-"),
+        "-: an array is not printed; name a file .npy",
+    ),
     "nowhere": (
         ("{a}", "{b}", "-o", "{t}/no/1.npy"),
         "{t}/no/1.npy: cannot be written: No such file or directory",
@@ -273,7 +285,7 @@ def test_wrong_words_are_refused(
     model: Path, inputs: tuple[Path, Path], tmp_path: Path, name: str
 ) -> None:
     words, sentence = WORDS[name]
-    places = {"a": inputs[0], "b": inputs[1], "t": tmp_path}
+    places = {"a": inputs[0], "b": inputs[1], "t": tmp_path, "m": model}
     done = run(model, *(word.format(**places) for word in words))
     refused(done, sentence.format(**places))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.npy", "b.npy"]

@@ -62,3 +62,10 @@ def test_refusals(
     assert said.status == 2 and "would replace the input" in said.told
     said = nanoloom("score", model, rows, "-o", model)
     assert said.status == 2 and "would replace the model" in said.told
+    for out, status, told in (
+        ("-", 2, "a table is not printed; name a file .parquet"),
+        (tmp_path / "no" / "out", 1, "there is no folder"),
+        ("/dev/null", 1, "is a pipe or a device; name a file"),
+    ):
+        said = nanoloom("score", model, rows, "-o", out)
+        assert said.status == status and told in said.told, said.err
