@@ -177,11 +177,26 @@ def padded(visits: Sequence[Visit], samples: Samples) -> list[Numbers]:
     if len(set(given)) > 1:
         raise NotDynamic("pads that depend on sizes")
     pads = given[0] if given else ints(visits[0].node, "pads")
-    if pads is None or min(pads, default=0) < 0:
-        raise NotDynamic("pads below 0 cut off what sizes have")
     polynomial(visits, samples)
     mode = text(visits[0].node, "mode", "constant")
+    if pads is None or min(pads, default=0) < 0:
+        return is_cut(visits, mode, pads or ())
     return [] if mode == "constant" else has_rows(visits, mode, max(pads, default=0))
+
+
+def is_cut(visits: Sequence[Visit], mode: str, pads: Sequence[int]) -> list[Numbers]:
+    """An axis has as many elements as pads below 0 cut off it."""
+    images = shapes([v.inputs[0] for v in visits])
+    rank = len(images[0])
+    if mode != "constant" or len(pads) != 2 * rank:
+        raise NotDynamic("pads below 0 cut off what sizes have")
+    cuts = [min(pads[d], 0) + min(pads[rank + d], 0) for d in range(rank)]
+    rows = zip(*images, strict=True)
+    return [
+        tuple(int(n + cut) for n in row)
+        for row, cut in zip(rows, cuts, strict=True)
+        if cut and len(set(row)) > 1
+    ]
 
 
 def has_rows(visits: Sequence[Visit], mode: str, most: int) -> list[Numbers]:

@@ -125,3 +125,28 @@ def test_short_texts_beside_pictures(tmp_path: Path) -> None:
         assert right["y"].any()
         assert all(np.array_equal(got[n], right[n]) for n in right)
     assert not program.open.reason
+
+
+@pytest.mark.parametrize("pads", [(1, -1), (-2, 3), (-1, -3), (-3, 0)])
+def test_words_moved_along(pads: tuple[int, int], tmp_path: Path) -> None:
+    """A pad below 0 cuts: each word beside the one in front of it."""
+    low, high = pads
+    text = f"""
+    <ir_version: 8, opset_import: ["" : 18]>
+    g (float[batch, length, 5] x) => (float[batch, other, 5] y)
+    {{
+        pads = Constant<value = int64[6] {{0, {low}, 0, 0, {high}, 0}}>()
+        seven = Constant<value = float {{7.0}}>()
+        twice = Add(x, x)
+        y = Pad(twice, pads, seven)
+    }}
+    """
+    model = parser.parse_model(text)
+    program = nanoloom.compile(model, threads=1, cache=Cache(tmp_path))
+    for batch, length in ((2, 7), (1, 4), (5, 130)):
+        x = np.random.default_rng(length).random((batch, length, 5)).astype(np.float32)
+        kept = 2 * x[:, max(-low, 0) : length - max(-high, 0)]
+        wide = ((0, 0), (max(low, 0), max(high, 0)), (0, 0))
+        right = np.pad(kept, wide, constant_values=7)
+        assert np.array_equal(program({"x": x})["y"], right)
+    assert not program.open.reason
