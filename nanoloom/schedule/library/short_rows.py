@@ -80,7 +80,7 @@ def row_axis(stage: Statement, target: Target) -> str | None:
     """The axis along which the results of short rows lie side by side."""
     axis, (written, *others) = axis_of(stage, target), stage.writes
     last = written.plain[-1] if written.plain else None
-    if axis is None or last is None or others or stage.has_functions:
+    if axis is None or last is None or others:
         return None
     if packs_bits(stage, axis) or is_scalable(stage, axis, target):
         return None

@@ -43,6 +43,15 @@ def exponents(b: Any, x: Any) -> Any:
     return b.reduce(lambda a, s: a + s, moved, [1], 0, keepdims=False)
 
 
+def grown(b: Any, x: Any) -> Any:
+    """The sum of a function of each number, as LogSoftmax has it."""
+
+    def add(a: Any, s: Any) -> Any:
+        return a + s
+
+    return b.reduce(add, x, [1], 0, keepdims=False, prepare=lambda s: s.math("exp"))
+
+
 def words_of(make: Any, shape: tuple[int, int]) -> tuple[object, ...]:
     (kernel,) = program_of(make, (shape, "float32")).kernels.values()
     return choose(kernel.nest, V4).directives
@@ -56,6 +65,20 @@ def test_four_rows_are_combined_by_vectors_no_longer_than_one(
     assert Vectorize("reduction", "d1", Lanes(lanes), 1) in words
     assert UnrollAndJam("reduction", "d0", 4) in words
     assert ReduceJointly("reduction", 4) in words
+
+
+def test_sums_of_functions_are_combined_together() -> None:
+    words = words_of(grown, (40, 5))
+    assert Vectorize("reduction", "d1", Lanes(8), 1) in words
+    assert ReduceJointly("reduction", 4) in words
+
+
+@TARGETS
+@pytest.mark.parametrize(("rows", "length"), [(19, 5), (6, 21)])
+def test_numbers_of_functions(target: Any, rows: int, length: int) -> None:
+    x = sample(3, (rows, length), "float32")
+    got, right = run(grown, x, target=target, order=backwards), np.exp(wide(x)).sum(1)
+    check(got, right, length + 5, right)
 
 
 def test_long_rows_are_combined_one_by_one() -> None:
