@@ -60,6 +60,10 @@ def settings_of(said: Mapping[str, Any], whole: bool) -> Settings:
     return Settings(options, cache, thread_count(said.get("threads")), whole)
 
 
+class NothingComputed(Exception):
+    """A graph gives what it is given, and numbers: there is no program of it."""
+
+
 @dataclass
 class Made:
     """A program, and the weights that it holds as they were.
@@ -146,6 +150,8 @@ class GraphProgram:
             held = HeldWeights(weights)  # as they are before they are read
             read = dict(zip(self.static, weights, strict=True))
             imported = import_graph(self.graph, self.owner, read)
+            if not imported.model.graph.outputs:
+                raise NothingComputed
             program = self.settings.program(imported)
             self._made = Made(program, imported, held)
             return self._made

@@ -21,6 +21,7 @@ from nanoloom.frontend.torch.graph import where
 from nanoloom.frontend.torch.pair import Pair
 from nanoloom.torch.graph_program import (
     GraphProgram,
+    NothingComputed,
     Settings,
     import_graph,
     is_copy,
@@ -59,6 +60,9 @@ class Guarded:
 
     def __call__(self, *args: Any) -> Any:
         try:
+            return self.run(*args)
+        except NothingComputed:
+            self.run = self.graph.forward
             return self.run(*args)
         except Error as error:
             asked = isinstance(error, InputError)  # the arguments are to blame

@@ -343,3 +343,15 @@ def test_an_option_that_there_is_not(options: dict[str, Any]) -> None:
     fast = compiled(models.mlp(), {**options, "threds": 2})
     with torch.no_grad(), pytest.raises(Exception, match="there is no option 'threds'"):
         fast(torch.randn(4, 5))
+
+
+def test_a_graph_that_computes_nothing(options: dict[str, Any]) -> None:
+    """Its argument as it is, as torch gives it; and such a one beside a size."""
+    x = torch.randn(3, 4)
+    for made in (lambda x: x.contiguous(), lambda x: (x.contiguous(), x.shape[0])):
+        fast = compiled(made, options, fullgraph=True, dynamic=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ModelWarning)
+            for _ in range(2):
+                given = fast(x)
+                assert (given[0] if isinstance(given, tuple) else given) is x
