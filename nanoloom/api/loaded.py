@@ -45,8 +45,8 @@ def load(path: str | Path, threads: int | None = None) -> Loaded:
 class Loaded(CallableProgram):
     """A saved program: call it with a dict of arrays, get a dict of arrays.
 
-    inputs, outputs: name, shape and dtype of each.  In a `with` its threads end with
-    the block; it is not called any more then.
+    inputs, outputs: name, shape and dtype of each.  threads: that it runs with; in a
+    `with` they end with the block, and it is not called any more then.
     """
 
     def __init__(self, path: Path, threads: int) -> None:
@@ -84,6 +84,10 @@ class Loaded(CallableProgram):
         self._roomed = BoundedCache[tuple[int, ...], Roomed](
             MOST_SIZES, MOST_BYTES, lambda _, roomed: roomed.instance.arena_bytes
         )
+
+    @property
+    def threads(self) -> int:
+        return self.instance.threads
 
     @property
     def manifest(self) -> dict[str, Any]:

@@ -55,7 +55,8 @@ def columns_of(
         for column in columns:
             if column not in known:
                 reason = f"the table has no column {column!r}"
-                hint = f"give columns={{{name!r}: ...}}; {some_of(known, column)}"
+                how = f"columns={{{name!r}: ...}} (--column {name}=...)"
+                hint = f"give {how}; {some_of(known, column)}"
                 raise InputError(reason, where=f"input {name}", hint=hint)
     return chosen
 

@@ -48,6 +48,7 @@ def test_features_errors_and_masks(nanoloom: Command, tmp_path: Path) -> None:
         (["--fill", "x=much", "--mask", "x"], 2, "'much' is no number"),
         (["--column", "x"], 2, "'x' is not like x=age,size"),
         (["--level", "pentium"], 1, "no target named 'pentium'"),
+        (["--column", "x=w"], 1, "give columns={'x': ...} (--column x=...)"),
         (["--keep", "w"], 1, "keep: the table has no column 'w'"),
     ],
 )

@@ -40,6 +40,7 @@ def test_a_program_counts_its_memory(tmp_path: Path, kind: str) -> None:
     x = np.ones((301, N), np.float32)
     program({"x": x})
     used = program.memory
+    assert program.threads == 2
     assert WEIGHTS.nbytes <= used.weights <= 1.5 * WEIGHTS.nbytes
     assert used.arena >= x.nbytes and used.scratch > 0 and used.code > 1000
     assert used.mapped == used.weights + used.code + used.arena + used.scratch
