@@ -126,10 +126,12 @@ def divided(a: torch.Tensor, b: torch.Tensor) -> list[torch.Tensor]:
 
 
 def test_divisors_of_integers_and_which_is_most_often(tmp_path: Path) -> None:
+    """Also of integers of two types."""
     a, b = torch.arange(-12, 13)[:, None], torch.arange(-9, 10)
-    found = compiled(divided, tmp_path)(a, b)
-    for wanted, ours in zip(divided(a, b), found, strict=True):
-        assert wanted.dtype == ours.dtype and torch.equal(wanted, ours)
+    for narrow in (torch.int64, torch.int8):
+        found = compiled(divided, tmp_path)(a, b.to(narrow))
+        for wanted, ours in zip(divided(a, b.to(narrow)), found, strict=True):
+            assert wanted.dtype == ours.dtype and torch.equal(wanted, ours)
 
 
 def bits(x: torch.Tensor) -> list[torch.Tensor]:

@@ -6,6 +6,8 @@ from typing import Any
 
 import torch
 from torch._higher_order_ops import while_loop
+from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND as PROMOTION
+from torch._prims_common import elementwise_dtypes
 
 aten: Any = torch.ops.aten
 Pair = tuple[torch.Tensor, torch.Tensor]
@@ -22,7 +24,8 @@ def gcd(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         rest = torch.remainder(a, torch.where(known, 1, b))
         return torch.where(known, a, b), torch.where(known, b, rest)
 
-    a, b = torch.broadcast_tensors(a.abs(), b.abs())
+    kind = elementwise_dtypes(a, b, type_promotion_kind=PROMOTION.DEFAULT)[1]
+    a, b = torch.broadcast_tensors(a.to(kind).abs(), b.to(kind).abs())
     found, _ = while_loop(goes_on, step, (a.clone(), b.clone()))
     return found
 
