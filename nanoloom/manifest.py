@@ -24,7 +24,7 @@ from typing import Any
 
 from nanoloom import file_digest
 
-FORMAT = 14  # NANOLOOM_LIBRARY_VERSION: a library is read by its own format alone
+FORMAT = 15  # NANOLOOM_LIBRARY_VERSION: a library is read by its own format alone
 SECTION = ".nanoloom.manifest"
 HEADER = struct.Struct("<16sHHIQQQIHHHHHH")  # of an ELF file
 ENTRY = struct.Struct("<IIQQQQIIQQ")  # of its table of sections

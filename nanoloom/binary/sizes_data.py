@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from nanoloom.binary.data_object import Array, At, Field
 from nanoloom.binary.sizes import SizesTable
-from nanoloom.dynamic.polynomial import DEGREE, Monomial
+from nanoloom.dynamic.polynomial import FACTORS, Monomial
 from nanoloom.interface.bounds import UNBOUNDED, Bounds
 from nanoloom.interface.tensor import NONE
 from nanoloom.vector.scratch_memory import SCRATCH
@@ -22,7 +22,7 @@ OPEN_SIZES = "nanoloom_open_sizes"
 MOST = 2**63 - 1  # INT64_MAX
 # The structs of sizes.h.
 INT32, INT64, POINTER = "i", "q", "Q"
-FLOOR, TERM, OPEN_BUFFER, OPEN_STEP = "i4xqqq", "q4i", "4i", "QQq"
+FLOOR, TERM, OPEN_BUFFER, OPEN_STEP = "i4xqqq", f"q{FACTORS}i", "4i", "QQq"
 OPEN_CHECK, RANGE, SIZES = "ii", "i4xqq", "19Q5i4x"
 
 
@@ -98,7 +98,7 @@ def floors(sizes: SizesTable) -> list[tuple[int, ...]]:
 
 def term(sizes: SizesTable, coefficient: int, names: Monomial) -> tuple[int, ...]:
     places = [sizes.factors.index(name) for name in names]
-    places += [NONE] * (DEGREE - len(places))
+    places += [NONE] * (FACTORS - len(places))
     return coefficient, *places
 
 

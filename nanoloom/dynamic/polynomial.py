@@ -11,15 +11,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import combinations, combinations_with_replacement, product
-from math import gcd, prod
+from math import gcd, isqrt, prod
 from typing import TypeAlias
 
-from nanoloom.dynamic.areas import area_of
+from nanoloom.dynamic.areas import area_of, divisors
 from nanoloom.dynamic.floor_division import Floor, dim_of, floors_of, plain
 
 Dims: TypeAlias = Mapping[str, int]
 Monomial: TypeAlias = tuple[str, ...]  # names of dimensions, () for 1
-DEGREE = 4  # of the largest product: elements of a batch of volumes
+DEGREE = 4  # of a product of dimensions: elements of a batch of volumes
+FACTORS = 6  # of a term, as NANOLOOM_FACTORS: pairs of an image's pixels in a batch
 FARTHEST = 4  # rows, columns and planes of a border
 POWER = 3  # of one in which a dimension is twice: bytes of [batch, length, length]
 
@@ -110,11 +111,22 @@ def search(
 
 
 def square(values: tuple[int, ...], samples: Sequence[Dims]) -> Size | None:
-    """A product with the square of a floor: of images that are as high as wide."""
-    for names in squares_of(tuple(sorted(samples[0]))):
-        first = prod(samples[0][name] for name in names)
-        if size := checked(fit_one(values[0], first, names), values, samples):
-            return size
+    """The square of another size, and others beside it: all pairs of pixels."""
+    known = plain(samples[0])
+    for beside in (c for n in range(DEGREE - 1) for c in combinations(known, n)):
+        counts = [prod(s[name] for name in beside) for s in samples]
+        if min(values) <= 0 or any(
+            not n or v % n for v, n in zip(values, counts, strict=True)
+        ):
+            continue
+        rest = [v // n for v, n in zip(values, counts, strict=True)]
+        for factor in divisors(gcd(*rest)):
+            roots = [isqrt(n // factor) for n in rest]
+            if any(factor * r * r != n for r, n in zip(roots, rest, strict=True)):
+                continue
+            if (root := found(roots, samples)) is not None:
+                size = Size(((factor, beside),)).by(root).by(root)
+                return size if size.degree <= FACTORS else None
     return None
 
 
@@ -155,17 +167,6 @@ def products_of(names: tuple[str, ...]) -> tuple[Monomial, ...]:
     """
     known = plain(names)
     return (*monomials(known), *with_floors(names))
-
-
-@lru_cache
-def squares_of(names: tuple[str, ...]) -> tuple[Monomial, ...]:
-    """Squares of floors, and with one or two other dimensions beside them."""
-    made: list[Monomial] = []
-    for floor in floors_of(names):
-        others = [n for n in plain(names) if n != floor.dim]
-        beside = [c for n in range(DEGREE - 1) for c in combinations(others, n)]
-        made += [tuple(sorted((floor.name, floor.name, *more))) for more in beside]
-    return tuple(sorted(made, key=len))
 
 
 @lru_cache

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import gcd
 
 from nanoloom.dynamic.floor_division import Floor
-from nanoloom.dynamic.polynomial import DEGREE, Size, number
+from nanoloom.dynamic.polynomial import FACTORS, Size, number
 from nanoloom.interface.bounds import Bounds, Shaped
 from nanoloom.interface.size_conditions import NotKnown, SizeConditions, value
 
@@ -100,7 +100,7 @@ def limits(condition: ast.expr, given: Mapping[str, Term | int]) -> list[Size]:
         raise NotKnown(str(error)) from error
     far = Term(size_of(sides[0])) - sides[1]
     made = LIMITS[type(condition.ops[0])](far)
-    if any(each.size.degree > DEGREE for each in made):  # more than a file's table has
+    if any(each.size.degree > FACTORS for each in made):  # more than a file's table has
         raise NotKnown(ast.unparse(condition)[:80])
     return [each.size for each in made]
 

@@ -14,7 +14,7 @@ from nanoloom.dynamic.dynamic_kernel import DynamicKernel, Shape, make_dynamic
 from nanoloom.dynamic.dynamic_refusal import NotDynamic, no_size
 from nanoloom.dynamic.floor_division import plain
 from nanoloom.dynamic.polynomial import (
-    DEGREE,
+    FACTORS,
     Dims,
     Size,
     beginning,
@@ -140,7 +140,7 @@ class Joining:
                 counts = [elements.of(sample) for sample in self.samples]
                 if all(c and n % c == 0 for n, c in zip(numbers, counts, strict=True)):
                     times = {n // c for n, c in zip(numbers, counts, strict=True)}
-                    if len(times) == 1 and elements.degree <= DEGREE:
+                    if len(times) == 1 and elements.degree <= FACTORS:
                         return elements.times(times.pop())
         return self.size(numbers, "a buffer")
 

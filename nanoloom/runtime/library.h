@@ -11,7 +11,7 @@
 #define NANOLOOM_PUBLIC __attribute__((visibility("default")))
 
 /* Counted up whenever a struct of program.h, arrays.h, threads.h or this one changes. */
-enum { NANOLOOM_LIBRARY_VERSION = 14 };
+enum { NANOLOOM_LIBRARY_VERSION = 15 };
 
 struct nanoloom_library {
     int64_t version;

@@ -5,7 +5,7 @@
 
 #include "program.h"
 
-enum { NANOLOOM_FACTORS = 4, NANOLOOM_NONE = -1 };
+enum { NANOLOOM_FACTORS = 6, NANOLOOM_NONE = -1 };
 
 /* (times * dims[dim] + add) / over, rounded down; 0 <= add < over. */
 struct nanoloom_floor {

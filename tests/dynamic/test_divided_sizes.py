@@ -182,3 +182,30 @@ def test_cut_to_what_came_in(tmp_path: Path) -> None:
         assert right.any() and right.shape[2] == t - t % 8
         assert np.array_equal(program({"x": x})["y"], right)
     assert program.open.reason == ""
+
+
+# Scores of all pairs of patches: in a batch, two numbers of rows and two of columns.
+PAIRS = """
+g (float[n, 2, h, w] x) => (float[n, p, 3] y)
+{
+    c = Conv<strides = [4, 4]>(x, w0)
+    last = Transpose<perm = [0, 2, 3, 1]>(c)
+    batch = Shape<end = 1>(x)
+    three = Constant<value = int64[1] {3}>()
+    all = Constant<value = int64[1] {-1}>()
+    shape = Concat<axis = 0>(batch, all, three)
+    rows = Reshape(last, shape)
+    columns = Transpose<perm = [0, 2, 1]>(rows)
+    scores = MatMul(rows, columns)
+    kept = Relu(scores)
+    turned = Transpose<perm = [0, 2, 1]>(kept)
+    one = MatMul(kept, rows)
+    other = MatMul(turned, rows)
+    y = Add(one, other)
+}
+"""
+
+
+def test_all_pairs_of_patches(tmp_path: Path) -> None:
+    """Sums below 2 ** 24, which f32 has exactly."""
+    require_open(model(PAIRS, (3, 2, 1, 1)), tmp_path, 8)
