@@ -32,9 +32,11 @@ def machine_named(word: str | None) -> Machine | None:
     """The machine behind `--emulate`; raises Error where there is no emulator of it."""
     if word is None:
         return None
+    from nanoloom.cli.session import on_the_command_line
     from nanoloom.runtime.emulation import emulator, machine
 
-    found = machine(word)
+    with on_the_command_line("--emulate"):
+        found = machine(word)
     emulator(found.command[0])
     return found
 

@@ -110,9 +110,14 @@ def score(
     """Score the rows of a Parquet file; a run that was killed is continued."""
     del debug
     from nanoloom.cli.progress import Watch
+    from nanoloom.cli.session import on_the_command_line
     from nanoloom.scoring import Scorer
+    from nanoloom.target import by_name
 
     require_different(model, given, output)
+    if level is not None:
+        with on_the_command_line("--level"):
+            by_name(level)
     with Watch() as watch:
         scorer = Scorer(
             model,

@@ -209,7 +209,7 @@ static void work(const struct nanoloom_arguments *asked)
     check_inputs(asked);
     struct nanoloom_results results =
         nanoloom_results_at(asked->outputs, asked->output_count, nanoloom_program.outputs,
-                            nanoloom_made(&nanoloom_program));
+                            nanoloom_made(&nanoloom_program), asked->trace);
     check_cpu();
     if (nanoloom_program.needs_tiles && nanoloom_request_tiles())
         nanoloom_refuse(NULL, "the system grants no AMX tile registers");

@@ -111,7 +111,7 @@ static void check_place(const char *path)
 
 struct nanoloom_results nanoloom_results_at(char **words, int32_t word_count,
                                             const struct nanoloom_tensor *outputs,
-                                            int32_t output_count)
+                                            int32_t output_count, const char *trace)
 {
     struct nanoloom_results made = {
         memory_for(sizeof(char *) * (size_t)output_count), output_count};
@@ -128,6 +128,9 @@ struct nanoloom_results nanoloom_results_at(char **words, int32_t word_count,
             if (!is_special(made.paths[i]) &&
                 is_one_file(made.paths[i], made.paths[other]))
                 nanoloom_refuse(made.paths[i], "is named for two outputs");
+        if (made.paths[i] && trace && !is_special(trace) &&
+            is_one_file(made.paths[i], trace))
+            nanoloom_refuse(trace, "is named for an output and for --trace");
         if (made.paths[i])
             check_place(made.paths[i]);
     }

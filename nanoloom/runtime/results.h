@@ -12,10 +12,11 @@ struct nanoloom_results {
 };
 
 /* From the words behind -o: a file an output, or one folder for all, whose files have the
- * outputs' names.  Refuses too many of them, and places that cannot be written to. */
+ * outputs' names.  Refuses too many of them, places that cannot be written to, and the
+ * file of the trace, unless that is NULL. */
 struct nanoloom_results nanoloom_results_at(char **words, int32_t word_count,
                                             const struct nanoloom_tensor *outputs,
-                                            int32_t output_count);
+                                            int32_t output_count, const char *trace);
 
 /* Writes them under other names first; refuses, with no file changed, what fails. */
 void nanoloom_results_write(const struct nanoloom_results *results,

@@ -86,13 +86,14 @@ def aliases_of(target: Target) -> tuple[str, ...]:
 
 
 def levels(names: str) -> tuple[Target, ...]:
-    """Targets of one file, from names with commas between or a name of LEVELS; the
-    least first.
+    """Targets of one file, from names with commas between, those of LEVELS among them;
+    the least first.
 
     Raises:
         Error: a name is unknown, or they are of several instruction sets.
     """
-    words = [word for word in LEVELS.get(names.lower(), names).split(",") if word]
+    given = (LEVELS.get(word.lower(), word) for word in names.split(","))
+    words = [word for each in given for word in each.split(",") if word]
     found = {target.name: target for target in map(by_name, words)}
     kinds = {target.triple for target in found.values()}
     if len(kinds) > 1:

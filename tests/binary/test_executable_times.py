@@ -81,3 +81,7 @@ def test_a_timeline_that_cannot_be_written(
     done = run(model, *inputs, "--trace", tmp_path / "no" / "x", "-o", "/dev/null")
     assert done.returncode == 1
     assert "x: cannot be written to: No such file" in done.stderr
+    file = tmp_path / "y.npy"
+    done = run(model, *inputs, "--trace", file, "-o", f"{tmp_path}/./y.npy")
+    assert done.returncode == 1 and not file.exists()
+    assert "y.npy: is named for an output and for --trace" in done.stderr

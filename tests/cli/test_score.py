@@ -47,7 +47,7 @@ def test_features_errors_and_masks(nanoloom: Command, tmp_path: Path) -> None:
         (["--errors", "ignore"], 2, "ignore is none of raise, column"),
         (["--fill", "x=much", "--mask", "x"], 2, "'much' is no number"),
         (["--column", "x"], 2, "'x' is not like x=age,size"),
-        (["--level", "pentium"], 1, "no target named 'pentium'"),
+        (["--level", "pentium"], 2, "no target named 'pentium'"),
         (["--column", "x=w"], 1, "give columns={'x': ...} (--column x=...)"),
         (["--keep", "w"], 1, "keep: the table has no column 'w'"),
     ],
