@@ -110,14 +110,9 @@ def score(
     """Score the rows of a Parquet file; a run that was killed is continued."""
     del debug
     from nanoloom.cli.progress import Watch
-    from nanoloom.cli.session import on_the_command_line
     from nanoloom.scoring import Scorer
-    from nanoloom.target import by_name
 
     require_different(model, given, output)
-    if level is not None:
-        with on_the_command_line("--level"):
-            by_name(level)
     with Watch() as watch:
         scorer = Scorer(
             model,
@@ -129,7 +124,7 @@ def score(
             mask=mask,
             fill=fills(fill),
             reproducible=reproducible,
-            level=level,
+            level=known_level(level),
             errors=known_errors(errors),
             convert=convert,
             threads=threads,
@@ -185,6 +180,14 @@ def fills(given: Sequence[str] | None) -> dict[str, float]:
             reason = f"{name}={value}: {value!r} is no number"
             raise typer.BadParameter(reason, param_hint="--fill") from None
     return found
+
+
+def known_level(name: str | None) -> str | None:
+    from nanoloom.cli.session import on_the_command_line
+    from nanoloom.target import by_name
+
+    with on_the_command_line("--level"):
+        return None if name is None else by_name(name) and name
 
 
 def known_errors(word: str) -> str:

@@ -114,7 +114,9 @@ def cost(
     if not versions:
         return -(-m // rows) * spent(rows) / useful
     tiles, few = divmod(m, rows)
-    return (tiles * spent(rows) + (spent(few) if few else 0)) / useful
+    # Of bytes fewer than half wait for loads, measured.
+    last_rows = few if step == FMA or 2 * few > rows else rows
+    return (tiles * spent(rows) + (spent(last_rows) if few else 0)) / useful
 
 
 def cycles(
@@ -190,8 +192,13 @@ def ranked(
 
     Ties go to the wider tile: fewer passes over the left operand.  ends: the last
     panel's have only as many vectors as there are columns for (`Tail`).  versions: the
-    last one of several tiles only as many rows as there are (`Versions`).
+    last one of several tiles only as many rows as there are (`Versions`), unless the
+    best tile without them divides the rows.
     """
+    if versions and step == FMA:
+        found = ranked(m, n, bits, unit, step, ends=ends)
+        if m % found[0].rows == 0:
+            return found
     lanes = max(1, unit.bits // bits)
     plain = step.swaps and not step.right  # numbers as they are, as it was measured
     found = [

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from nanoloom.errors import Error
 from nanoloom.nest.extent import Lanes
 from nanoloom.nest.nest import LoopNest
 from nanoloom.schedule.choose import choose
+from nanoloom.schedule.directives.tails import has_all_points
 from nanoloom.schedule.language import (
     ALL,
     Balance,
@@ -136,3 +139,13 @@ def test_the_last_rows_of_a_known_number_have_a_version(target: str) -> None:
         few = m % tile.rows
         said = [x for x in words if isinstance(x, Versions)]
         assert said == ([Versions("product", (few,))] if few and m > tile.rows else [])
+
+
+def test_rows_that_a_reader_leaves_out_are_no_last_ones() -> None:
+    """Windows of a pool over 7 rows may want 6 of them: tiles of 6 are whole then."""
+    nest = matmul(7)
+    product, point = nest.stages[1:]
+    assert has_all_points(nest, "product", product.axes[0])
+    fewer = replace(point, axes=(replace(point.axes[0], extent=6), point.axes[1]))
+    read = replace(nest, stages=(*nest.stages[:2], fewer))
+    assert not has_all_points(read, "product", product.axes[0])

@@ -188,6 +188,18 @@ def axis_of_reader(nest: LoopNest, name: str, reader: str, axis: str) -> str | N
     return None
 
 
+def has_all_points(nest: LoopNest, name: str, axis: Axis) -> bool:
+    """Whether a kernel's result has every point of an axis of a stage.
+
+    Else its readers may want fewer of them: windows that leave the last ones out.
+    """
+    if nest.last is None:
+        return False
+    theirs = axis_of_reader(nest, name, nest.last.name, axis.name)
+    found = None if theirs is None else nest.last.axis(theirs)
+    return found is not None and found.extent == axis.extent
+
+
 def is_partial(nest: LoopNest, name: str, axis: str, rows: int) -> bool:
     """Whether some tiles have fewer points of an axis than others."""
     found = nest.stage(name).axis(axis)

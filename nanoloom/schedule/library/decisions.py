@@ -15,6 +15,7 @@ from nanoloom.nest.nest import LoopNest
 from nanoloom.nest.statement import Statement
 from nanoloom.schedule.directives.kernel import STACK_BYTES
 from nanoloom.schedule.directives.note import Note
+from nanoloom.schedule.directives.tails import has_all_points
 from nanoloom.schedule.families import FAMILIES
 from nanoloom.schedule.language import (
     Balance,
@@ -107,7 +108,7 @@ def tails(word: Nanokernel, nest: LoopNest) -> Iterator[Directive]:
     row = row_of(shape)
     if row is not None and word.packed and FAMILIES[word.family].versions:
         few = shape.extents[row] % word.rows
-        if few:
+        if few and has_all_points(nest, stage.name, stage.axes[row]):
             yield Versions(word.stage, (few,))
     columns = stage.axes[shape.column].extent
     if isinstance(columns, int):
