@@ -49,7 +49,7 @@ SPECS: dict[str, OperatorSpec] = {
     "Atan2": OperatorSpec(ELEMENTWISE),
     "Atanh": OperatorSpec(ELEMENTWISE, folds=FLOATS),
     "Attention": OperatorSpec(error=COMPOSITE),
-    "AveragePool": OperatorSpec(WINDOW, folds=FLOATS, error=SUM),
+    "AveragePool": OperatorSpec(WINDOW, error=SUM),
     "BatchNormalization": OperatorSpec(IMAGE, sizes=ANY, error=COMPOSITE),
     "Bernoulli": OperatorSpec(sizes=ANY, is_random=True),
     "Binarizer": OperatorSpec(sizes=ANY),

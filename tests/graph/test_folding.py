@@ -58,6 +58,11 @@ def f(*shape: int) -> np.ndarray:
     ("op", "inputs", "attributes"),
     [
         ("ConvTranspose", [f(1, 2, 2, 2), f(2, 2, 1, 1), f(4)], {"group": 2}),
+        (
+            "AveragePool",
+            [f(2, 3, 7, 4)],
+            {"ceil_mode": 1, "kernel_shape": [2, 3], "strides": [2, 3]},
+        ),
         ("ReduceSumSquare", [np.arange(6, dtype=np.int32).reshape(2, 3)], {}),
     ],
 )
