@@ -50,15 +50,19 @@ class GraphEditor:
         like: ir.Value,
         name: str,
         domain: str = "",
+        version: int | None = None,
     ) -> ir.Value:
-        """The output of a new node."""
+        """The output of a new node.
+
+        version: of the operator set that its inputs are of; without it `before`'s.
+        """
         node = ir.Node(
             domain,
             op,
             list(inputs),
             list(attributes),
             num_outputs=1,
-            version=before.version,
+            version=before.version if version is None else version,
             name=name,
         )
         return self.added(node, before, [(shape, like)])[0]

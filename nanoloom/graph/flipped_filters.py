@@ -20,6 +20,8 @@ from nanoloom.graph.types import is_static, shape_of
 from nanoloom.graph.value_origin import numbers
 from nanoloom.weights.derivations import Sliced
 
+SLICE = 10  # the operator set since which its bounds are inputs
+
 
 def flip_filters(graph: ir.Graph) -> None:
     """Rewrite a graph with static shapes in place.
@@ -106,4 +108,6 @@ def flipped(graph: GraphEditor, node: ir.Node, w: ir.Value, groups: int) -> ir.V
     given = [[-1] * rank, [-1 - k for k in taps], [*range(2, 2 + rank)], [-1] * rank]
     bounds = [graph.vector(row, node) for row in given]
     name = f"{node.name}/flipped"
-    return graph.add(node, "Slice", [filters, *bounds], [], shape, filters, name)
+    return graph.add(
+        node, "Slice", [filters, *bounds], [], shape, filters, name, version=SLICE
+    )

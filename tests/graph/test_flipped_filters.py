@@ -75,3 +75,17 @@ def test_of_any_size() -> None:
         assert (abs(got - right[cut]) <= bound).all()
         assert not (abs(right[cut]) <= bound).all()
     assert not program.open.reason
+
+
+@pytest.mark.parametrize("version", [7, 9, 13, 21])
+def test_filters_that_come_with_the_call(version: int) -> None:
+    """In old files, too, where bounds of slices were no inputs."""
+    model = proto("""g (float[1, 4, 3, 2] x, float[4, 1, 4, 1] w)
+        => (float[1, 4, 6, 2] y) { y = ConvTranspose<group = 4>(x, w) }""")
+    model.opset_import[0].version = version
+    r = np.random.default_rng(3)
+    x, w = (r.integers(-4, 5, s).astype("f") for s in ((1, 4, 3, 2), (4, 1, 4, 1)))
+    right = np.zeros((1, 4, 6, 2))
+    for j in range(4):
+        right[:, :, j : j + 3] += x * w[:, 0, j].reshape(1, 4, 1, 1)
+    np.testing.assert_array_equal(nanoloom.compile(model)({"x": x, "w": w})["y"], right)
