@@ -51,8 +51,12 @@ def columns(*prefixes: str) -> Callable[[Node], None]:
 
 
 def vectorizer(node: Node) -> None:
-    """Each of the widths that the model says is that of an input."""
+    """All inputs have as many rows, each the width that the model says."""
     given, rows = node.ints("inputdimensions"), max(1, node.output_shapes[0][0])
+    for x in node.inputs:
+        if x is not None and (x.size % rows or (x.rank > 1 and x.shape[0] != rows)):
+            own = x.shape[0] if x.rank else 1
+            raise node.invalid(f"it puts {own} rows beside {rows}")
     found = [x.size // rows for x in node.inputs if x is not None]
     if given and given != found:
         raise node.invalid(f"its inputdimensions are {given}, its inputs have {found}")

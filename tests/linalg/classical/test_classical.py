@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 
-from nanoloom.errors import Unsupported
+from nanoloom.errors import ModelError, Unsupported
 from tests.linalg.single import Arrays, run_node
 
 ML = "ai.onnx.ml"
@@ -102,6 +102,14 @@ def test_feature_vectorizer() -> None:
     x, y = np.ones((2, 3), np.float32), np.full((2, 1), 5.0, np.float32)
     got = run_ml("FeatureVectorizer", [x, y], inputdimensions=[3, 1])[0]
     assert got.tolist() == [[1, 1, 1, 5]] * 2
+
+
+@pytest.mark.parametrize("rows", [3, 4])
+def test_features_of_other_rows_are_refused(rows: int) -> None:
+    """Not laid side by side by their numbers: 4 rows are no 2 of twice as many."""
+    with pytest.raises(ModelError, match=f"it puts {rows} rows beside 2"):
+        given = [np.ones(shape, np.float32) for shape in ((2, 3), (rows, 1))]
+        run_ml("FeatureVectorizer", given, inputdimensions=[3, 1])
 
 
 def softmax_zero(scores: np.ndarray) -> np.ndarray:
