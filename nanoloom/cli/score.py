@@ -186,8 +186,10 @@ def known_level(name: str | None) -> str | None:
     from nanoloom.cli.session import on_the_command_line
     from nanoloom.target import by_name
 
-    with on_the_command_line("--level"):
-        return None if name is None else by_name(name) and name
+    if name is not None:
+        with on_the_command_line("--level"):
+            by_name(name)
+    return name
 
 
 def known_errors(word: str) -> str:

@@ -134,10 +134,8 @@ def test_filters_larger_than_small_images(tmp_path: Path) -> None:
     require_open(model(LARGE_FILTERS, (3, 2, 1, 1), (3, 1, 9, 9)), tmp_path, 90)
 
 
-# A token in front of an image's patches, one for each row of a batch.
-TOKENS = """
-g (float[n, 2, h, w] x, float[n, 1, 3] token) => (float[p, 2] y)
-{
+# The patches of an image in rows, for each of a batch.
+PATCHES = """
     c = Conv<strides = [4, 4]>(x, w0)
     last = Transpose<perm = [0, 2, 3, 1]>(c)
     batch = Shape<end = 1>(x)
@@ -145,12 +143,20 @@ g (float[n, 2, h, w] x, float[n, 1, 3] token) => (float[p, 2] y)
     all = Constant<value = int64[1] {-1}>()
     shape = Concat<axis = 0>(batch, all, three)
     rows = Reshape(last, shape)
-    joined = Concat<axis = 1>(token, rows)
+"""
+# A token in front of an image's patches, one for each row of a batch.
+TOKENS = (
+    """
+g (float[n, 2, h, w] x, float[n, 1, 3] token) => (float[p, 2] y)
+{"""
+    + PATCHES
+    + """    joined = Concat<axis = 1>(token, rows)
     flat = Concat<axis = 0>(all, three)
     tokens = Reshape(joined, flat)
     y = MatMul(tokens, w1)
 }
 """
+)
 
 
 def test_a_token_beside_patches(tmp_path: Path) -> None:
@@ -185,17 +191,12 @@ def test_cut_to_what_came_in(tmp_path: Path) -> None:
 
 
 # Scores of all pairs of patches: in a batch, two numbers of rows and two of columns.
-PAIRS = """
+PAIRS = (
+    """
 g (float[n, 2, h, w] x) => (float[n, p, 3] y)
-{
-    c = Conv<strides = [4, 4]>(x, w0)
-    last = Transpose<perm = [0, 2, 3, 1]>(c)
-    batch = Shape<end = 1>(x)
-    three = Constant<value = int64[1] {3}>()
-    all = Constant<value = int64[1] {-1}>()
-    shape = Concat<axis = 0>(batch, all, three)
-    rows = Reshape(last, shape)
-    columns = Transpose<perm = [0, 2, 1]>(rows)
+{"""
+    + PATCHES
+    + """    columns = Transpose<perm = [0, 2, 1]>(rows)
     scores = MatMul(rows, columns)
     kept = Relu(scores)
     turned = Transpose<perm = [0, 2, 1]>(kept)
@@ -204,6 +205,7 @@ g (float[n, 2, h, w] x) => (float[n, p, 3] y)
     y = Add(one, other)
 }
 """
+)
 
 
 def test_all_pairs_of_patches(tmp_path: Path) -> None:
