@@ -22,9 +22,12 @@ from nanoloom.fusion.fuse import (
 from nanoloom.fusion.group import Group, group_of
 from nanoloom.ir.linalg_query import (
     Kind,
+    Op,
     base,
     bytes_of,
     inputs,
+    is_contraction,
+    is_generic,
 )
 from nanoloom.ir.loop_nest import alone
 from nanoloom.ir.mlir import ir
@@ -54,7 +57,7 @@ def fuse_product_chains(
 
 def parts_of(group: Group, owner: Owners, caches: Cache) -> tuple[Group, Group] | None:
     """The first product's group and that of the sums, in front of a product."""
-    last = product(group)
+    last = only_product(group)
     given = [] if last is None else [group_of(v, owner) for v in inputs(last)]
     if last is None or not any(map(has_sums, given)):
         return None
@@ -66,6 +69,13 @@ def parts_of(group: Group, owner: Owners, caches: Cache) -> tuple[Group, Group] 
     if first is None or not only_reader(between, group):
         return None
     return (first, between) if only_reader(first, between) else None
+
+
+def only_product(group: Group) -> Op | None:
+    """The product that a group begins with, if it has no other: a chain is of two."""
+    made = product(group)
+    several = sum(is_generic(op) and is_contraction(op) for op in group.ops) > 1
+    return None if several else made
 
 
 def has_sums(group: Group | None) -> bool:
@@ -90,6 +100,6 @@ def source_of(between: Group, owner: Owners, caches: Cache) -> Group | None:
     if len(products) != 1 or between.rows != rank - 1:
         return None
     (found,) = products.values()
-    first = product(found)
+    first = only_product(found)
     shape = None if first is None else begins(alone(first))
     return found if shape is not None and fits(shape, caches) else None

@@ -190,6 +190,37 @@ def test_rows_that_have_right_operands_of_their_own(target: Target) -> None:
     assert (ran(make, target, x, w, v) == (a - a.max(1, keepdims=True)) @ v).all()
 
 
+@pytest.mark.drawn
+@TARGETS
+@pytest.mark.parametrize("sizes", [(1, 6, 24, 40, 40), (2, 17, 9, 13, 20)], ids=str)
+def test_products_in_a_row_are_chains_of_two(
+    sizes: tuple[int, ...], target: Target
+) -> None:
+    """A task of three would compute what is between the last two for each tile."""
+    (b, _, _, n, f), k, rng = sizes, 19, np.random.default_rng(3)
+    x, w, v = sizes_of(sizes)
+    more = [np.rint(rng.uniform(-2, 2, s)).astype("f4") for s in ((b, f, n), (b, n, k))]
+
+    def tops(b: Any, a: Any) -> Any:
+        top = b.reduce(lambda sofar, s: sofar.maximum(s), a, [2], -np.inf)
+        return b.elementwise(lambda s, t: s - t, a, top)
+
+    def make(b: Any, x: Any, *rights: Any) -> Any:
+        for right in rights[:-1]:
+            x = tops(b, first(b, x, right))
+        return last(b, x, rights[-1])
+
+    rights = [w, v, *more]
+    program = program_of(make, x, *rights)
+    (got,) = executable(program, target)(x, *rights, order=backwards)
+    exact = x.astype(np.float64)
+    for right in rights[:-1]:
+        exact = exact @ right
+        exact = exact - exact.max(2, keepdims=True)
+    assert roots(program).count("contractions") == 2
+    assert abs(exact).max() < 2**22 and (got == exact @ rights[-1]).all()
+
+
 # ---- which programs are chains -------------------------------------------------------
 
 
