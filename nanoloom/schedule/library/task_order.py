@@ -26,11 +26,13 @@ def slowest_axis(
     shape: Contraction,
     sizes: dict[int, int],
     target: Target,
+    packed: str = "",
 ) -> int | None:
     """The axis of a product that is to change most rarely from task to task.
 
-    sizes: of tasks along its axes, as loops go over them; 0 for a whole one.  None
-    where no order moves fewer bytes than that of the loops, or they are not known.
+    sizes: of tasks along its axes, as loops go over them; 0 for a whole one.  packed:
+    the type that the right operand is packed as, "" for its own.  None where no order
+    moves fewer bytes than that of the loops, or they are not known.
     """
     trips = {d: -(-shape.extents[d] // size) for d, size in sizes.items() if size}
     left, right = (root.reads[n] for n in (shape.left, shape.right))
@@ -42,7 +44,7 @@ def slowest_axis(
     weights = reduced * prod(shape.extents[d] for d in columns)
     operands = (
         ({*shape.rows, *shape.shared}, prod(image) * bits(left.element) // 8),
-        ({*columns}, weights * bits(right.element) // 8),
+        ({*columns}, weights * bits(packed or right.element) // 8),
     )
 
     def moved(order: Trips) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,24 @@ def test_last_tile_has_its_own_rows(rows: int, few: int, monkeypatch: Any) -> No
     script = stage_text(program, "schedule", by_name(V3))
     said = f"{{rows = [{few} : i64]}}" if few else ""
     assert ("nanoloom.versions" in script) == bool(few) and said in script
+
+
+@pytest.mark.parametrize(
+    ("depth", "columns"), [(64, 256), (512, 2048), (1152, 512), (2304, 96)]
+)
+def test_panels_stay_in_the_cache(depth: int, columns: int) -> None:
+    """Half of it has a task's panels, and all tasks have as many."""
+    right, target = numbers(2, "s", depth, columns), by_name(V3)
+    program = program_of(
+        product("mk,kn->mn", right, packed=True), ((196, depth), "uint8")
+    )
+    script = stage_text(program, "schedule", target)
+    (own,) = re.findall(
+        r"tile_sizes \[\d+, (\d+), 0\] {apply_cleanup, use_forall", script
+    )
+    task, bytes_of = int(own), 2 * depth
+    assert task * bytes_of <= target.caches.resident and columns % task == 0
+    assert (task < columns) == (columns * bytes_of > target.caches.resident)
 
 
 def test_windows(monkeypatch: Any) -> None:

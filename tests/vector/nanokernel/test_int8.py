@@ -225,3 +225,26 @@ def test_an_epilogue(name: str, family: str, result: str, monkeypatch: Any) -> N
     assert "memref.alloc(" not in text  # the sums are never in memory
     expected = of_many_rows(family, name, 33)
     assert expected in stage_text(program_of(make, x), "schedule", target)
+
+
+@pytest.mark.parametrize(("name", "count"), [("x86-64-v3", 2), ("neoverse-n1", 4)])
+def test_bytes_of_a_row_are_written_together(name: str, count: int) -> None:
+    """Two registers become one by an instruction that saturates."""
+    right = numbers(2, "s", 64, 64)
+
+    def make(b: Any, x: Any) -> Any:
+        sums = product("mk,kn->mn", right, packed=True)(b, x)
+        return b.elementwise(
+            lambda s: s.maximum(-128).minimum(127).cast(np.dtype(np.int8)),
+            sums,
+            dtype=np.dtype(np.int8),
+        )
+
+    program, target = program_of(make, ((192, 64), "uint8")), by_name(name)
+    text = stage_text(program, "vector", target)
+    wide = target.lanes(32) * count
+    assert f"vector<{wide}xi32> to vector<{wide}xi8>" in text
+    if name == "x86-64-v3":
+        assembly = stage_text(program, "asm", target)
+        assert "vpackssdw" in assembly and "vpacksswb" in assembly
+        assert "vpminsd" not in assembly

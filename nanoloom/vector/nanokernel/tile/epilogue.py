@@ -13,8 +13,9 @@ from nanoloom.ir.linalg_query import (
     iterators,
     maps,
 )
-from nanoloom.ir.mlir import ir, made_by, tensor
+from nanoloom.ir.mlir import arith, ir, made_by, tensor, vector
 from nanoloom.nest.extent import Lanes
+from nanoloom.target.facts import LANE_BITS
 from nanoloom.vector.body import VectorBody
 from nanoloom.vector.lane_values import Uniform, Vector
 from nanoloom.vector.nanokernel.tile.tile import (
@@ -88,14 +89,54 @@ def finish(tile: Tile, accumulators: list[ir.Value]) -> None:
     vectors = tile.plan.vectors
     with ir.InsertionPoint(last):
         for r in range(tile.plan.rows):
-            for v in range(vectors):
-                mask = tile.mask(r, v)
-                value = through(tile, chain, accumulators[r * vectors + v], r, v, mask)
-                ivs = tile_ivs(tile, last, index(r), index(v * tile.lanes))
-                target = write_vector(value, target, place_of(out, ivs), mask)
+            made: list[ir.Value] = []
+            masks = [tile.mask(r, v) for v in range(vectors)]
+            for v, mask in enumerate(masks):
+                sums = accumulators[r * vectors + v]
+                made.append(through(tile, chain, sums, r, v, mask))
+                if len(made) < together(made, masks):
+                    continue
+                first = index((v + 1 - len(made)) * tile.lanes)
+                at = place_of(out, tile_ivs(tile, last, index(r), first))
+                target = write_vector(joined(made), target, at, mask)
+                made = []
     # What is left without users goes with the next clean-up: the script's handles of it
     # would point nowhere if it were erased here.
     last.operation.results[0].replace_all_uses_with(target)
+
+
+def together(made: list[ir.Value], masks: list[ir.Value | None]) -> int:
+    """How many vectors of a row are made narrower and written at once.
+
+    Those of whole rows that fill a register of narrower integers: two registers become
+    one in fewer instructions than each a part of one.
+    """
+    narrowed = ir.VectorType(made[0].type)
+    (lanes,), vectors = narrowed.shape, len(masks)
+    wide = made_by(made[0], "arith.trunci")
+    if wide is None or narrowed.scalable or any(mask is not None for mask in masks):
+        return 1
+    fit = LANE_BITS // (lanes * narrowed.element_type.width)  # type: ignore[attr-defined]
+    return next((n for n in (4, 2) if n <= fit and vectors % n == 0), 1)
+
+
+def joined(made: list[ir.Value]) -> ir.Value:
+    """Narrower vectors behind each other: they are joined, then made narrower."""
+    if len(made) == 1:
+        return made[0]
+    values = [narrow.owner.operands[0] for narrow in made]
+    while len(values) > 1:
+        pairs = zip(values[::2], values[1::2], strict=True)
+        values = [behind(*pair) for pair in pairs]
+    lanes = ir.VectorType(values[0].type).shape
+    element = ir.VectorType(made[0].type).element_type
+    return arith.trunci(ir.VectorType.get(lanes, element), values[0])
+
+
+def behind(first: ir.Value, second: ir.Value) -> ir.Value:
+    """A vector, and another one behind it."""
+    (lanes,) = ir.VectorType(first.type).shape
+    return vector.shuffle(first, second, range(2 * lanes))
 
 
 def unfilled(target: ir.Value) -> ir.Value:
