@@ -21,8 +21,26 @@ def added_pairs(op: Op) -> Iterator[tuple[int, int]]:
                     yield number, other
 
 
+# Of f64 these are expanded on vectors (vector/math/table.py), the others are libm's.
+OF_DOUBLES = (
+    "math.exp",
+    "math.expm1",
+    "math.log",
+    "math.log1p",
+    "math.tanh",
+    "math.sinh",
+    "math.cosh",
+    "math.asinh",
+    "math.acosh",
+    "math.atanh",
+)
+
+
 def is_call(op: Op) -> bool:
-    """Whether a function has no form on vectors: only those of f32 are expanded."""
+    """Whether a function has no form on vectors."""
     name = op.operation.name
-    simple = not name.startswith("math.") or name in SIMPLE_MATH
-    return not simple and not isinstance(op.operation.results[0].type, ir.F32Type)
+    if not name.startswith("math.") or name in SIMPLE_MATH:
+        return False
+    kind = op.operation.results[0].type
+    known = isinstance(kind, ir.F64Type) and name in OF_DOUBLES
+    return not known and not isinstance(kind, ir.F32Type)

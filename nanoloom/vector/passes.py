@@ -35,6 +35,7 @@ from nanoloom.vector.dynamic_extents import read_extents
 from nanoloom.vector.dynamic_scratch import place_sized
 from nanoloom.vector.extremes import use_extremes
 from nanoloom.vector.float_casts import cast_by_integers
+from nanoloom.vector.math.expand import expand_doubles
 from nanoloom.vector.math.scale import scale_powers
 from nanoloom.vector.nanokernel import instructions
 from nanoloom.vector.nanokernel.amx import panels, product
@@ -182,6 +183,7 @@ PASSES = (
     ),
     Pass(lambda w: emulate_small_floats(w.module, w.target), (NO_GENERICS,)),
     Pass(lambda w: scale_powers(w.module, w.target), (NO_GENERICS,)),
+    Pass(lambda w: expand_doubles(w.module, w.target), (NO_GENERICS,)),
     Pass(lambda w: store_in_parts(w.module, w.target), (NO_GENERICS,)),
     Pass(lambda w: read_extents(w.module), (IN_PHASES, NO_ALLOCATIONS)),
 )

@@ -71,7 +71,7 @@ def emitted(op: Any, lanes: int = 8) -> tuple[Any, str]:
          True),
         ("%c = arith.cmpf ogt, %x, %x : f32\n %r = scf.if %c -> f32 { "
          "scf.yield %x : f32 } else { scf.yield %x : f32 }", False),
-        ("%w = arith.extf %x : f32 to f64\n %e = math.exp %w : f64\n"
+        ("%w = arith.extf %x : f32 to f64\n %e = math.sin %w : f64\n"
          " %r = arith.truncf %e : f64 to f32", False),
     ],
 )  # fmt: skip

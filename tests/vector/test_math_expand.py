@@ -12,7 +12,11 @@ import pytest
 
 from nanoloom.ir.mlir import context, ir, llvm, operations, run_pipeline, vector
 from nanoloom.linalg.builder.scalar import NONPOSITIVE
+from nanoloom.target import by_name
 from nanoloom.vector.math import BUILDERS, EXPANSIONS, expand_math, sigmoid
+from nanoloom.vector.math.expand import expand_doubles
+from tests.vector.assembly import loop_with
+from tests.vector.kernel_harness import program_of, stage_text
 from tests.vector.math_harness import TO_LLVM, Compiled, lanes_module
 
 # Each is an instruction, or two, of every target with fused multiply-add.
@@ -96,6 +100,28 @@ def test_other_types_are_left_alone(kind: str) -> None:
     before = str(module)
     expand_math(module)
     assert str(module) == before
+
+
+@pytest.mark.parametrize("name", ["x86-64-v3", "x86-64-v2", "aarch64"])
+def test_doubles_are_expanded_where_a_multiply_add_is_an_instruction(name: str) -> None:
+    module = function("math.tanh", "vector<4xf64>")
+    expand_doubles(module, by_name(name))
+    assert ("math.tanh" in left(module)) == (name == "x86-64-v2")
+    single = function("math.tanh", "vector<4xf32>")
+    expand_doubles(single, by_name(name))
+    assert left(single) == {"math.tanh"}
+
+
+def test_a_kernel_of_doubles_has_vectors() -> None:
+    """Four numbers at once, and no call for each."""
+    target = by_name("x86-64-v3")
+    program = program_of(
+        lambda b, x: b.elementwise(lambda e: e.math("exp"), x), ((100,), "float64"),
+        target=target,
+    )  # fmt: skip
+    text = stage_text(program, "asm", target)
+    assert re.search(r"vfmadd\d+pd\t.*%ymm", "\n".join(loop_with(text, "vfmadd")))
+    assert "call" not in text
 
 
 def test_native_operations_are_left_alone() -> None:

@@ -23,7 +23,8 @@ def with_attributes(formula: Formula, **defaults: float) -> Lower:
 
 def sigmoid(x: Scalar) -> Scalar:
     """1 / (1 + exp(-x)): right at both ends, where exp is infinite or 0."""
-    return 1 / ((-x).math("exp") + 1)
+    grown = (-x.absolute()).exp_nonpositive()
+    return select(x < 0, grown, 1) / (grown + 1)
 
 
 def swish(x: Scalar, alpha: float) -> Scalar:

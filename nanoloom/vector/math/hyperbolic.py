@@ -5,26 +5,37 @@ from __future__ import annotations
 import math
 
 from nanoloom.ir.mlir import ir
-from nanoloom.vector.math.exp import power
+from nanoloom.vector.math.exp import facts, power
 from nanoloom.vector.math.lanes import Lanes, at_most, copysign, fma, horner, select
 from nanoloom.vector.math.log import log1p_of, log_twice_1p
 
-# (sinh(x) - x) / x^3 in x^2 on |x| <= 1, minimax for the relative error, 2^-31.6 after
-# rounding to f32 (Lawson's weighted least squares on 500 Chebyshev nodes).
-SINH = (
-    0.1666666716337204,
-    0.00833331048488617,
-    0.00019842895562760532,
-    2.7822131869470468e-06,
-)
+# (sinh(x) - x) / x^3 in x^2 on |x| <= 1, minimax for the relative error, 2^-31.6 and
+# 2^-61.7 after rounding (Lawson's weighted least squares on Chebyshev nodes).
+SINH = {
+    32: (
+        0.1666666716337204,
+        0.00833331048488617,
+        0.00019842895562760532,
+        2.7822131869470468e-06,
+    ),
+    64: (
+        0.16666666666666669,
+        0.008333333333332924,
+        0.00019841269841579403,
+        2.75573191123344e-06,
+        2.505212998830179e-08,
+        1.605674451997803e-10,
+        7.773870674209354e-13,
+    ),
+}
 # From here on x^2 + 1 is x^2, and x^2 is still far from overflow.
 LARGE = 2.0**60
 
 
 def _half_exp(size: Lanes) -> Lanes:
     """exp(|x|) / 2, which overflows only where sinh and cosh do."""
-    # 89.6: a power of 2^129, a quarter of which is 2^127.
-    part = power(at_most(size, 89.6), halvings=2)
+    # 89.6 (710.6): a power of 2^129 (2^1025), a quarter of which is in range.
+    part = power(at_most(size, facts(size).infinite + 0.6), halvings=2)
     return fma(part.tail, part.scale, part.scale) * 2.0
 
 
@@ -34,7 +45,7 @@ def sinh(x: ir.Value) -> ir.Value:
     size = abs(lanes)
     half = _half_exp(size)
     square = size * size
-    near = fma(size * square, horner(square, SINH), size)
+    near = fma(size * square, horner(square, SINH[lanes.width]), size)
     result = select(size < 1.0, near, half - 0.25 / half)
     return copysign(result, lanes).value
 

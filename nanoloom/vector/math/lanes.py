@@ -8,12 +8,47 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import frexp
 
 from nanoloom.ir.mlir import arith, ir, made_by, math
 from nanoloom.vector.never_nan import number_in
 from nanoloom.vector.widths import element_of, with_element
 
 Number = int | float
+
+
+@dataclass(frozen=True)
+class FloatFormat:
+    """A binary format of IEEE 754.
+
+    fraction: bits of the fraction, above which the exponent stands; bias: of it.
+    """
+
+    fraction: int
+    bias: int
+
+    @property
+    def rounder(self) -> float:
+        """Added to a number, it leaves an integer in the low bits of the sum."""
+        return 1.5 * 2.0**self.fraction
+
+    @property
+    def smallest_normal(self) -> float:
+        return 2.0 ** (1 - self.bias)
+
+    @property
+    def exponent_mask(self) -> int:
+        """Sign and exponent, as a signed integer."""
+        return -(1 << self.fraction)
+
+    def bits_of(self, number: float) -> int:
+        """A normal number above 0 as its bits."""
+        mantissa, exponent = frexp(number)
+        fraction = round((2 * mantissa - 1) * 2**self.fraction)
+        return (exponent - 1 + self.bias << self.fraction) + fraction
+
+
+FORMATS = {32: FloatFormat(23, 127), 64: FloatFormat(52, 1023)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +60,16 @@ class Lanes:
     @property
     def kind(self) -> ir.Type:
         return self.value.type
+
+    @property
+    def width(self) -> int:
+        """Bits of a float."""
+        return ir.FloatType(element_of(self.kind)).width
+
+    @property
+    def format(self) -> FloatFormat:
+        """Where the exponent stands in these floats."""
+        return FORMATS[self.width]
 
     @property
     def is_float(self) -> bool:
@@ -138,8 +183,7 @@ class Lanes:
 
     def bits(self) -> Lanes:
         """The bits of floats as integers of the same width."""
-        width = ir.FloatType(element_of(self.kind)).width
-        integer = ir.IntegerType.get_signless(width)
+        integer = ir.IntegerType.get_signless(self.width)
         return Lanes(arith.bitcast(with_element(self.kind, integer), self.value))
 
     def as_float(self) -> Lanes:
@@ -149,7 +193,11 @@ class Lanes:
         return Lanes(arith.bitcast(with_element(self.kind, element), self.value))
 
     def to_float(self) -> Lanes:
-        """Signed i32 to f32 by value."""
+        """Signed i32 to f32 by value; i64 to f64, of less than 2^51."""
+        if ir.IntegerType(element_of(self.kind)).width == 64:
+            # Few instruction sets convert i64: the number as low bits of a larger one.
+            rounder = FORMATS[64].rounder
+            return (self + FORMATS[64].bits_of(rounder)).as_float() - rounder
         kind = with_element(self.kind, ir.F32Type.get())
         return Lanes(arith.sitofp(kind, self.value))
 
@@ -204,4 +252,14 @@ def horner(x: Lanes, coefficients: Sequence[float]) -> Lanes:
     total = x.splat(highest)
     for coefficient in reversed(lower):
         total = fma(total, x, coefficient)
+    return total
+
+
+def estrin(x: Lanes, square: Lanes, coefficients: Sequence[float]) -> Lanes:
+    """The same by pairs, which do not wait for each other.  square: x^2."""
+    pairs = [coefficients[n : n + 2] for n in range(0, len(coefficients), 2)]
+    parts = [horner(x, pair) for pair in pairs]
+    total = parts[-1]
+    for part in reversed(parts[:-1]):
+        total = fma(total, square, part)
     return total

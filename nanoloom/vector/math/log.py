@@ -13,16 +13,19 @@ import math
 from dataclasses import dataclass
 
 from nanoloom.ir.mlir import ir
-from nanoloom.vector.math.lanes import Lanes, copysign, fma, horner, select
+from nanoloom.vector.math.lanes import (
+    Lanes,
+    copysign,
+    estrin,
+    fma,
+    horner,
+    select,
+)
 
 LN2 = math.log(2)
-SMALLEST_NORMAL = 2.0**-126
-TWO_THIRDS_BITS = 0x3F2AAAAB
-EXPONENT_MASK = -0x800000  # sign and exponent
-FOUR_BITS = 0x40800000
 
 # (log(1 + f) - f) / f^2, relative error 2^-27.7 of log(1 + f):
-LOG1P_TAIL = (
+LOG1P_TAIL_F32 = (
     -0.5,
     0.3333321511745453,
     -0.2499980479478836,
@@ -33,7 +36,31 @@ LOG1P_TAIL = (
     0.13985593616962433,
     -0.1287929117679596,
 )
-# the same for log2(1 + f) and log10(1 + f):
+# the same for f64, relative error 2^-56.8:
+LOG1P_TAIL_F64 = (
+    -0.49999999999999956,
+    0.3333333333333315,
+    -0.25000000000029887,
+    0.2000000000007698,
+    -0.1666666666083912,
+    0.14285714274330621,
+    -0.12500000517717086,
+    0.11111111952576855,
+    -0.09999974830266958,
+    0.09090873259663013,
+    -0.08334065486642296,
+    0.07693250113552755,
+    -0.07129592625840672,
+    0.06650897857595668,
+    -0.06400180394004641,
+    0.06049691662713294,
+    -0.045338860158769374,
+    0.041849742770852516,
+    -0.0869667731250466,
+    0.08481313421098167,
+)
+LOG1P_TAIL = {32: LOG1P_TAIL_F32, 64: LOG1P_TAIL_F64}
+# for f32 log2(1 + f) and log10(1 + f):
 LOG2_TAIL = (
     -0.7213475108146667,
     0.4808967113494873,
@@ -65,7 +92,7 @@ LOG10_2_LOW = float.fromhex("-0x1.ec10cp-27")
 
 @dataclass(frozen=True)
 class Reduced:
-    """A number 2^exponent * (1 + f), -1/3 <= f < 1/3, both f32."""
+    """A number 2^exponent * (1 + f), -1/3 <= f < 1/3, both floats of its type."""
 
     exponent: Lanes
     f: Lanes
@@ -73,12 +100,13 @@ class Reduced:
 
 def _reduce(x: Lanes) -> Reduced:
     """Split a positive finite x; a denormal is scaled up first."""
-    denormal = x < SMALLEST_NORMAL
-    bits = select(denormal, x * 2.0**23, x).bits()
-    offset = bits - TWO_THIRDS_BITS
-    exponent = (offset >> 23).to_float()
-    exponent = select(denormal, exponent - 23.0, exponent)
-    return Reduced(exponent, (bits - (offset & EXPONENT_MASK)).as_float() - 1.0)
+    kind = x.format
+    denormal = x < kind.smallest_normal
+    bits = select(denormal, x * 2.0**kind.fraction, x).bits()
+    offset = bits - kind.bits_of(2 / 3)
+    exponent = (offset >> kind.fraction).to_float()
+    exponent = select(denormal, exponent - kind.fraction, exponent)
+    return Reduced(exponent, (bits - (offset & kind.exponent_mask)).as_float() - 1.0)
 
 
 def _reduce_1p(x: Lanes) -> Reduced:
@@ -86,17 +114,20 @@ def _reduce_1p(x: Lanes) -> Reduced:
 
     The exponent e of the rounded sum serves for both: f = x 2^-e + (2^-e - 1).
     """
-    offset = (x + 1.0).bits() - TWO_THIRDS_BITS
-    shift = offset & EXPONENT_MASK
-    exponent = (offset >> 23).to_float()
-    # 4 * 2^-e rather than 2^-e: a normal number for every e, up to 128.
-    scale = (x.bits().splat(FOUR_BITS) - shift).as_float()
+    kind = x.format
+    offset = (x + 1.0).bits() - kind.bits_of(2 / 3)
+    shift = offset & kind.exponent_mask
+    exponent = (offset >> kind.fraction).to_float()
+    # 4 * 2^-e rather than 2^-e: a normal number for every e, up to 128 (1024).
+    scale = (x.bits().splat(kind.bits_of(4.0)) - shift).as_float()
     return Reduced(exponent, (x.bits() - shift).as_float() + fma(scale, 0.25, -1.0))
 
 
 def _log_of(part: Reduced) -> Lanes:
     """exponent * ln 2 + log(1 + f); exactly f where f^2 vanishes."""
-    near = fma(part.f * part.f, horner(part.f, LOG1P_TAIL), part.f)
+    square = part.f * part.f
+    tail = estrin(part.f, square, LOG1P_TAIL[part.f.width])
+    near = fma(square, tail, part.f)
     return fma(part.exponent, LN2, near)
 
 
@@ -112,7 +143,7 @@ def log_of(x: Lanes) -> Lanes:
 
 
 def log(x: ir.Value) -> ir.Value:
-    """Natural logarithm for f32 or a vector of f32."""
+    """Natural logarithm for f32, f64 or a vector of them."""
     return log_of(Lanes(x)).value
 
 
@@ -122,7 +153,7 @@ def log1p_of(x: Lanes) -> Lanes:
 
 
 def log1p(x: ir.Value) -> ir.Value:
-    """log(1 + x) for f32 or a vector of f32."""
+    """log(1 + x) for f32, f64 or a vector of them."""
     return log1p_of(Lanes(x)).value
 
 

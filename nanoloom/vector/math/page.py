@@ -8,8 +8,8 @@ from nanoloom.vector.math.table import BUILDERS, EXPANSIONS
 
 def document() -> str:
     rows = [
-        f"| {name.rpartition('.')[2]} | f32 | {expansion.ulp} | {expansion.note} |"
-        for name, expansion in (EXPANSIONS | BUILDERS).items()
+        f"| {name.rpartition('.')[2]} | {x.ulp} | {x.ulp_f64 or ''} | {x.note} |"
+        for name, x in (EXPANSIONS | BUILDERS).items()
     ]
     special = [f"| {n} | {x.ulp} | {x.note} |" for n, x in SPECIAL.items()]
     parts = (*_HEAD.splitlines(), *rows, *_SPECIAL.splitlines(), *special)
@@ -21,10 +21,10 @@ _HEAD = """# Vector math
 Math on vectors is made of vector arithmetic (fused multiply-add, compare, select,
 shift), the same for every target and every vector length, fixed or scalable. No call
 to libm is left on f32. The error is the largest distance of the result from the exact
-value in units in the last place (ULP) of the f32 result, denormal results included;
-0.5 is perfect.
+value in units in the last place (ULP) of the result, denormal results included; 0.5 is
+perfect. Functions of f64 without a number are libm's.
 
-| function | element type | max error, ULP | remark |
+| function | max error of f32 | of f64 | remark |
 |---|---|---|---|"""
 
 _SPECIAL = """
@@ -41,8 +41,7 @@ _TAIL = """
 - f16 and bf16 operands are extended to f32 and the result is rounded back: at most
   0.51 ULP of f16 and bf16, except that some CPUs' conversion to bf16 (AVX512-BF16)
   makes 0 of a denormal.
-- f64 is left to libm; log1p and expm1 are made of its log and exp by Kahan's
-  corrections.
+- Where a target has no fused multiply-add, all of f64 but log1p and expm1 is libm's.
 - The code relies on fused multiply-add instructions (x86-64-v3, any AArch64, RISC-V V).
 
 Regenerate with `python -m nanoloom.vector.math > docs/math.md`."""
