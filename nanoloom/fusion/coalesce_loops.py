@@ -45,15 +45,16 @@ def coalesce_loops(
     """Make axes one in a kernel around a product, in place.
 
     every: in any kernel.  known_sizes: also in those that compute elements one by one,
-    and that turn tiles.
+    that fold rows of several axes, and that turn tiles.
     """
     function = module.body.operations[0]
     block = function.operation.regions[0].blocks[0]
     ops = list(block.operations)
     generics = [op for op in ops if is_generic(op)]
     others = [op.operation for op in ops if not is_generic(op)]
+    rows = folds_rows(generics)
     apart = known_sizes and (
-        transposes_tiles(generics) or all(map(is_in_order, generics))
+        rows or transposes_tiles(generics) or all(map(is_in_order, generics))
     )
     if not {op.name for op in others} <= (OTHERS | {INSERT} if apart else OTHERS):
         return
@@ -61,7 +62,7 @@ def coalesce_loops(
         return
     if any(NAME in op.operation.attributes for op in generics):
         return  # somebody has named the loops
-    walks = {op: walk_of(op) for op in generics}
+    walks = {op: walk_of(op, rows=rows) for op in generics}
     numbers = operations(function, lambda op: op.operation.name == NUMBER)
     read = {op.operation.operands[0] for op in numbers}  # those in bodies as well
     slices = [part_of(op, cut=apart) for op in others if op.name in (SLICE, INSERT)]
@@ -86,8 +87,25 @@ def coalesce_loops(
 def is_in_order(op: Op) -> bool:
     """Whether elements are computed one by one, or all folded into one, in the order of
     what is read: rows that fill no vectors cost masks."""
+    return len({*iterators(op)}) <= 1 and keeps_order(op)
+
+
+def keeps_order(op: Op) -> bool:
+    """Whether the axes of all tensors are in the order of the loops."""
     orders = [[d for d in map_dims(way) if d is not None] for way in maps(op)]
-    return len({*iterators(op)}) <= 1 and all(o == sorted(o) for o in orders)
+    return all(o == sorted(o) for o in orders)
+
+
+def folds_rows(ops: Sequence[Op]) -> bool:
+    """Whether rows of several axes are folded, the last ones of what is read, and all
+    else is in their order: an image's channels are normalized.
+
+    A short last axis would be a loop of its own, whose few vectors wait for each other.
+    """
+    several = any(iterators(op)[-2:] == ["reduction"] * 2 for op in ops)
+    sorted_kinds = all(iterators(op) == sorted(iterators(op)) for op in ops)
+    ordered = sorted_kinds and all(map(keeps_order, ops))
+    return several and ordered and not any(map(is_contraction, ops))
 
 
 def transposes_tiles(ops: Sequence[Op]) -> bool:
@@ -121,22 +139,25 @@ class Access:
 class Walk:
     """An operation's loops: kinds of its axes, and its operands and results.
 
-    numbered: whether it computes with the numbers of its axes.
+    numbered: whether it computes with the numbers of its axes.  folds: whether axes
+    that are summed may be one.
     """
 
     kinds: list[str]
     numbered: bool
+    folds: bool
     accesses: list[Access]
 
 
-def walk_of(op: Op) -> Walk:
+def walk_of(op: Op, *, rows: bool = False) -> Walk:
     operation, indexings = op.operation, maps(op)
     results = list(operation.results)
     of_results = indexings[len(indexings) - len(results) :]
     ways = zip([*operation.operands, *results], [*indexings, *of_results], strict=True)
     numbered = operations(op, lambda inner: inner.operation.name == "linalg.index")
     accesses = [Access(v, map_dims(way), all_dims(way)) for v, way in ways]
-    return Walk(iterators(op), bool(numbered), accesses)
+    kinds = iterators(op)
+    return Walk(kinds, bool(numbered), rows or {*kinds} == {"reduction"}, accesses)
 
 
 def pairs_of(walk: Walk) -> Iterator[Pair]:
@@ -183,7 +204,7 @@ def beside(walk: Walk, axes: tuple[int | None, int | None]) -> Wanted:
     """The dimensions that two axes go over, two of each tensor that has them."""
     if walk.numbered or axes[0] == axes[1]:
         return None
-    if None in axes or not (folds_all(walk) or are_parallel(walk, axes)):
+    if not are_alike(walk, axes):
         return None
     wanted: set[Pair] = set()
     for access in walk.accesses:
@@ -197,13 +218,9 @@ def beside(walk: Walk, axes: tuple[int | None, int | None]) -> Wanted:
     return frozenset(wanted)
 
 
-def are_parallel(walk: Walk, axes: tuple[int | None, int | None]) -> bool:
-    return all(d is not None and walk.kinds[d] == "parallel" for d in axes)
-
-
-def folds_all(walk: Walk) -> bool:
-    """Whether a number is made of all that is read."""
-    return {*walk.kinds} == {"reduction"}
+def are_alike(walk: Walk, axes: tuple[int | None, int | None]) -> bool:
+    kinds = {None if d is None else walk.kinds[d] for d in axes}
+    return kinds == {"parallel"} or (walk.folds and kinds == {"reduction"})
 
 
 # ---- the same with fewer dimensions

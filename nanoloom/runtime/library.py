@@ -31,7 +31,9 @@ from nanoloom.runtime.scattered_weights import (
 from nanoloom.runtime.shared_pool import Member
 from nanoloom.runtime.slices import Slices
 
-FEW = 4096  # bytes of an output that may begin anywhere
+# Bytes of an output that may begin anywhere: as many as a first-level cache has, where
+# a store into two lines takes a cycle more.
+FEW = 32768
 
 
 class Library:

@@ -1,4 +1,4 @@
-"""Neighbouring axes of all operands are one, in kernels of products and of copies."""
+"""Neighbouring axes of all operands are one: in products, copies and folded rows."""
 
 from __future__ import annotations
 
@@ -48,6 +48,17 @@ def rows_turned(b: Any, x: Any) -> Any:
     return b.transpose(x, (0, 3, 1, 2))
 
 
+def normalized(b: Any, x: Any) -> Any:
+    """Of each channel its own mean taken away."""
+    total = b.reduce(lambda s, t: s + t, x, (2, 3), 0)
+    return b.elementwise(lambda s, t: s - t * (1 / 35), x, total)
+
+
+def last_row(b: Any, x: Any) -> Any:
+    """The folded axes are not beside each other."""
+    return b.reduce(lambda s, t: s.maximum(t), x, (1, 3), 0)
+
+
 def rows() -> np.ndarray:
     """A number a row of an image."""
     return sample(4, (7, 1, 1), "float32")
@@ -67,6 +78,7 @@ def kernel_of(make: Make, shape: tuple[int, ...]) -> Kernel:
         (of_windows, (2, 7, 9, 5), (2, 7, 9, 5), (2, 7, 9, 19)),
         (turned, (21, 2, 5), (42, 5), (5, 42)),
         (rows_turned, (2, 7, 9, 5), (2, 7, 9, 5), (2, 5, 7, 9)),
+        (normalized, (2, 3, 7, 5), (6, 35), (6, 35)),
     ],
 )
 def test_what_is_one(
@@ -76,6 +88,10 @@ def test_what_is_one(
     assert kernel.shapes[0] == given
     assert kernel.shapes[-1] == made
     assert kernel.nest.stages[-1].extents[: len(made)] == made
+
+
+def test_folded_axes_that_are_apart_stay() -> None:
+    assert kernel_of(last_row, (2, 3, 7, 5)).shapes == ((2, 3, 7, 5), (2, 7))
 
 
 def test_kernels_that_differ_in_numbers() -> None:
@@ -107,6 +123,8 @@ def test_numbers_are_the_same() -> None:
     size = np.einsum("ncyx,cf->nyxf", abs(wide(turned)), abs(wide(W)))
     check(run(of_channels_first, turned), exact, 7, size)
     x = sample(6, (2, 3, 7, 5), "float32")
+    exact = wide(x) - wide(x).mean((2, 3), keepdims=True)
+    check(run(normalized, x), exact, 37, abs(wide(x)).sum((2, 3), keepdims=True))
     check(run(batched, x), wide(x) @ wide(WIDE), 7, abs(wide(x)) @ abs(wide(WIDE)))
     x = sample(7, (2, 7, 9, 5), "float32")
     size = abs(wide(x)) @ abs(wide(W)) + abs(wide(rows()))
