@@ -60,11 +60,24 @@ def joined(
     source: Source, shapes: Shapes, kinds: Mapping[str, tuple[object, int]]
 ) -> JoinedSymbols | None:
     """The model with one name for all symbols of a kind; None if each has its own."""
-    first: dict[tuple[object, int], str] = {}
-    shared = {name: first.setdefault(kind, name) for name, kind in kinds.items()}
-    if len(first) == len(shared):
+    shared = names_by_kind(shapes, kinds)
+    if all(name == d for d, name in shared.items()):
         return None
     return JoinedSymbols(source, shapes, shared)
+
+
+def names_by_kind(
+    shapes: Shapes, kinds: Mapping[str, tuple[object, int]]
+) -> dict[str, str]:
+    """The first symbol of its kind for each.
+
+    Those that are in expressions keep their names, which others of their kind take.
+    """
+    fixed = {d: kinds[d] for d in sorted(in_expressions(shapes)) if d in kinds}
+    first: dict[tuple[object, int], str] = {}
+    for name, kind in (*fixed.items(), *kinds.items()):
+        first.setdefault(kind, name)
+    return {d: d if d in fixed else first[kind] for d, kind in kinds.items()}
 
 
 def parted_by_sizes(
@@ -96,16 +109,22 @@ def sizes_of(shapes: Shapes, given: Mapping[str, Sequence[int]]) -> dict[str, in
 
 
 def first_axes(shapes: Shapes, given: Iterable[str]) -> dict[str, int]:
-    """The axis on which each symbol is first that may have another name: one that a
-    user says nothing of, and that is in no expression."""
+    """The axis on which each symbol is first that may share a name: one that a user
+    says nothing of, and that is no expression."""
     found: dict[str, int] = {}
     for shape in shapes.values():
         for axis, d in enumerate(shape):
             if isinstance(d, str):
                 found.setdefault(d, axis)
-    inside = {d: names(d) or {d} for d in found}
-    kept = {
-        *given,
-        *(n for d, each in inside.items() if each != {d} for n in (d, *each)),
-    }
+    kept = {*given, *(d for d in found if is_expression(d))}
     return {d: axis for d, axis in found.items() if d not in kept}
+
+
+def is_expression(d: str) -> bool:
+    return (names(d) or {d}) != {d}
+
+
+def in_expressions(shapes: Shapes) -> set[str]:
+    """The symbols that expressions are of."""
+    each = {d for shape in shapes.values() for d in shape if isinstance(d, str)}
+    return {name for d in each if is_expression(d) for name in names(d) or ()}

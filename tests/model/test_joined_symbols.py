@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, parser
 
 import nanoloom
 from nanoloom.cache import Cache
-from nanoloom.model.joined_symbols import first_axes
+from nanoloom.model.joined_symbols import first_axes, names_by_kind
 
 OWN = """<ir_version: 10, opset_import: ["" : 18]>
 g (float[u0, u1] a, float[u2, u3] b) => (float[u4, u5] y, float[u6, u7] z)
@@ -87,6 +87,42 @@ def test_what_a_user_names_stays(tmp_path: Path, dims: dict[str, Any]) -> None:
         program({"a": integers(rng, 9, 4), "b": integers(rng, 9, 4)})
 
 
+def test_others_take_a_name_that_is_in_an_expression(tmp_path: Path) -> None:
+    """Of a mask of past + 1 words, keys and values: torch.compile has no equal sizes
+    of what attention reads."""
+    shapes: dict[str, list[str | int]] = {
+        "mask": ["b", "p + 1"], "k": ["p", 5], "v": ["q", 5], "new": [1, 5],
+    }  # fmt: skip
+    nodes = [
+        helper.make_node("Concat", ["k", "new"], ["ks"], axis=0),
+        helper.make_node("Concat", ["v", "new"], ["vs"], axis=0),
+        helper.make_node("MatMul", ["mask", "ks"], ["a"]),
+        helper.make_node("MatMul", ["mask", "vs"], ["c"]),
+        helper.make_node("Sub", ["a", "c"], ["y"]),
+    ]
+    infos = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s)
+             for n, s in (*shapes.items(), ("y", [None, None]))]  # fmt: skip
+    model = helper.make_model(
+        helper.make_graph(nodes, "g", infos[:-1], infos[-1:]),
+        opset_imports=[helper.make_opsetid("", 18)],
+        ir_version=10,
+    )
+    program = nanoloom.compile(model, cache=Cache(tmp_path))
+    rng = np.random.default_rng(4)
+    for batch, past in ((2, 6), (3, 7), (1, 1)):
+        sizes = {"b": batch, "p": past, "q": past, "p + 1": past + 1}
+        extents = {n: [sizes[d] if isinstance(d, str) else d for d in shape]
+                   for n, shape in shapes.items()}  # fmt: skip
+        given = {n: integers(rng, *extent) for n, extent in extents.items()}
+        wanted = given["mask"][:, :-1] @ (given["k"] - given["v"])
+        assert np.array_equal(program(given)["y"], wanted)
+    assert program.open.reason == ""
+    assert [x.shape for x in program.inputs][1:3] == [("p", 5), ("p", 5)]
+
+
 def test_expressions_and_their_names_stay() -> None:
     shapes = {"mask": ("b", "past + n"), "key": ("c", 2, "past"), "x": ("d", "m")}
-    assert first_axes(shapes, {"m"}) == {"b": 0, "c": 0, "d": 0}
+    assert first_axes(shapes, {"m"}) == {"b": 0, "c": 0, "d": 0, "past": 2}
+    two = {"m": ("p + 1", "q + 1"), "k": ("p", 2), "v": ("q", 2), "w": ("r", 2)}
+    alike = dict.fromkeys(first_axes(two, ()), (0, 7))
+    assert names_by_kind(two, alike) == {"p": "p", "q": "q", "r": "p"}
