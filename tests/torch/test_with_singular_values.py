@@ -24,10 +24,13 @@ class Values(torch.nn.Module):
         )  # fmt: skip
 
 
-def matrices(rows: int, columns: int) -> torch.Tensor:
+TYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.complex64], ids=str)
+
+
+def matrices(rows: int, columns: int, dtype: torch.dtype) -> torch.Tensor:
     """Of full rank; of less; of equal values; of zeros; of numbers far from 1."""
     torch.manual_seed(rows)
-    a = torch.randn(5, rows, columns)
+    a = torch.randn(5, rows, columns, dtype=dtype)
     a[1, :, 0] = a[1, :, -1]
     a[2] = torch.eye(rows, columns)
     a[3] = 0
@@ -37,7 +40,8 @@ def matrices(rows: int, columns: int) -> torch.Tensor:
 
 def require_factors(a: Any, symmetric: Any, found: list[Any]) -> None:
     """Within 16 roundings for each row and column, of what is largest."""
-    a, symmetric, *found = [x.double() for x in (a, symmetric, *found)]
+    wide = torch.promote_types(a.dtype, torch.float64)
+    a, symmetric, *found = [x.to(wide) for x in (a, symmetric, *found)]
     u, s, v, whole, alone, inverse, values, vectors, only = found
     bound = 16 * sum(a.shape[-2:]) * EPS
     size, wide = (x.abs().amax((1, 2), keepdim=True) for x in (a, symmetric))
@@ -48,38 +52,42 @@ def require_factors(a: Any, symmetric: Any, found: list[Any]) -> None:
     assert is_near(u @ torch.diag_embed(s) @ v, a, size)
     assert is_near(s, torch.linalg.svdvals(a), size[:, 0])
     assert is_near(alone, s, size[:, 0])
-    assert (s[:, :-1] >= s[:, 1:]).all() and (s >= 0).all()
-    for q in (u.mT, v, whole):  # those of singular values of 0, too
-        assert is_near(q @ q.mT, torch.eye(q.shape[1], dtype=q.dtype))
+    assert (s[:, :-1].real >= s[:, 1:].real).all() and (s.real >= 0).all()
+    for q in (u.mH, v, whole):  # those of singular values of 0, too
+        assert is_near(q @ q.mH, torch.eye(q.shape[1], dtype=q.dtype))
     assert is_near(a @ inverse @ a, a, size)
-    assert is_near(vectors @ torch.diag_embed(values) @ vectors.mT, symmetric, wide)
-    assert is_near(vectors.mT @ vectors, torch.eye(values.shape[1], dtype=a.dtype))
+    assert is_near(vectors @ torch.diag_embed(values) @ vectors.mH, symmetric, wide)
+    assert is_near(vectors.mH @ vectors, torch.eye(values.shape[1], dtype=a.dtype))
     assert is_near(values, torch.linalg.eigvalsh(symmetric), wide[:, 0])
     assert is_near(only, values, wide[:, 0])
 
 
+@TYPES
 @pytest.mark.parametrize("shape", [(6, 3), (4, 5), (1, 1)])
-def test_factors_of_any_matrix(shape: tuple[int, int]) -> None:
-    a = matrices(*shape)
-    symmetric = matrices(shape[0], shape[0]) * 2.0**-50
-    symmetric = symmetric + symmetric.mT
+def test_factors_of_any_matrix(shape: tuple[int, int], dtype: torch.dtype) -> None:
+    a = matrices(*shape, dtype)
+    symmetric = matrices(shape[0], shape[0], dtype) * 2.0**-50
+    symmetric = symmetric + symmetric.mH
     given = a, symmetric
     imported = import_exported(torch.export.export(Values(), given), {})
-    arrays = {n: given[int(i)].numpy() for n, i in imported.inputs.items()}
+    arrays = {
+        n: imported.given(n, given[int(i)]).numpy() for n, i in imported.inputs.items()
+    }
     made = by_peer(imported.model, arrays)
     found = [imported.result(str(what), torch.from_numpy(made[str(what)]))
              for _, what in imported.results]  # fmt: skip
     require_factors(a, symmetric, found)
 
 
-def test_eigenvectors_compiled(tmp_path: Path) -> None:
+@TYPES
+def test_eigenvectors_compiled(dtype: torch.dtype, tmp_path: Path) -> None:
     class Eigenvectors(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> Any:
             return torch.linalg.eigh(x)
 
-    x = matrices(5, 5)[:3]
-    x = x + x.mT
+    x = matrices(5, 5, dtype)[:3]
+    x = x + x.mH
     program: Any = nanoloom.compile(Eigenvectors(), (x,), cache=tmp_path, threads=1)
     values, vectors = program(x)
-    again = vectors @ torch.diag_embed(values) @ vectors.mT
+    again = (vectors * values[:, None]) @ vectors.mH
     assert (again - x).abs().max() <= 160 * EPS * x.abs().max()

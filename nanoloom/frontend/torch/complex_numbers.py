@@ -25,6 +25,7 @@ from nanoloom.frontend.torch import (
     linear_systems,
     matrix_factors,
     reflections,
+    singular_values,
 )
 from nanoloom.frontend.torch.call import LEFT, Call, fake_of
 from nanoloom.frontend.torch.decomposed import (
@@ -80,6 +81,7 @@ RULES: dict[Any, Any] = {
         aten.empty.memory_format,
     )},
     **matrix_factors.RULES, **linear_systems.RULES, **reflections.RULES,
+    **singular_values.RULES,
 }  # fmt: skip
 # What moves elements moves both parts alike.
 MOVED = (

@@ -3,7 +3,8 @@
 Columns are turned in pairs until all are orthogonal: A @ V = U @ S, of one V of
 rotations.  A step turns half as many pairs as there are columns, all at once, and
 moves the columns so that each meets each other once in a round.  It ends after a round
-in which nothing is turned.
+in which nothing is turned.  Of complex matrices the second column of a pair is first
+turned in its phase, so that the product of both is a real number.
 """
 
 from __future__ import annotations
@@ -16,16 +17,24 @@ from torch._guards import TracingContext
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from nanoloom.errors import Unsupported
-from nanoloom.frontend.torch.matrix_factors import Tensor, flat, own_memory
+from nanoloom.frontend.torch.matrix_factors import (
+    Tensor,
+    adjoint_of,
+    as_before,
+    conjugate,
+    eye_as,
+    flat,
+    is_pair,
+    of_parts,
+    own_memory,
+    parts_of,
+    real_part,
+    squares,
+)
 from nanoloom.frontend.torch.reflections import qr
 
 aten: Any = torch.ops.aten
 ROUNDS = 60  # where it does not end by itself: ten are usual
-
-
-def require_real(a: Tensor) -> None:
-    if a.is_complex():
-        raise Unsupported("is of a complex matrix")
 
 
 def require_known_shape(a: Tensor) -> None:
@@ -43,10 +52,12 @@ def orthogonal(x: Tensor, *more: Tensor) -> tuple[Tensor, ...]:
     Each is [batch, rows, columns].
     """
     rows, columns = x.shape[1:]
+    parts = parts_of((x, *more))
     given = [torch.cat([y, y.new_zeros([*y.shape[:2], columns % 2])], 2)
-             for y in (x, *more)]  # fmt: skip
+             for y in parts]  # fmt: skip
     steps = torch.full((), columns + columns % 2 - 1, dtype=torch.int64)
-    near = torch.full((), rows, dtype=x.dtype).sqrt() * torch.finfo(x.dtype).eps
+    dtype = parts[0].dtype
+    near = torch.full((), rows, dtype=dtype).sqrt() * torch.finfo(dtype).eps
     order = next_pairs(given[0].shape[2])
 
     def goes_on(number: Tensor, quiet: Tensor, *given: Tensor) -> Tensor:
@@ -56,38 +67,64 @@ def orthogonal(x: Tensor, *more: Tensor) -> tuple[Tensor, ...]:
 
     def step(number: Tensor, quiet: Tensor, *given: Tensor) -> tuple[Tensor, ...]:
         *state, _, near, order = given
-        moved, made = rotated(state, near)
+        moved, made = rotated(as_before(state, (x, *more)), near)
         quiet = torch.where(moved, 0, quiet + 1)
-        made = [y.index_select(2, order) for y in made]
+        made = [y.index_select(2, order) for y in parts_of(tuple(made))]
         return tuple(own_memory((number + 1, quiet, *made)))
 
     zero = torch.zeros((), dtype=torch.int64)
     loop: Any = torch.ops.higher_order.while_loop
     begin = tuple(own_memory((zero, zero, *given)))
     made = loop(goes_on, step, begin, (steps, near, order))[2:]
-    return tuple([y[:, :, :columns] for y in made])
+    return as_before([y[:, :, :columns] for y in made], (x, *more))
 
 
 def rotated(state: Sequence[Tensor], near: Tensor) -> tuple[Tensor, list[Tensor]]:
     """Each column of the first half turned with that of the other; whether any was."""
-    half = state[0].shape[2] // 2
-    pairs = [(x[:, :, :half], x[:, :, half:]) for x in state]
+    half = real_part(state[0]).shape[2] // 2
+    pairs = [
+        tuple(of_parts(lambda y, k=k: y.narrow(2, k, half), x) for k in (0, half))
+        for x in state
+    ]
     c, d = pairs[0]
-    first, second, both = ((y * z).sum(1, keepdim=True)
-                           for y, z in ((c, c), (d, d), (c, d)))  # fmt: skip
+    first, second = (squares(y).sum(1, keepdim=True) for y in (c, d))
+    both, pairs = in_phase(pairs, (conjugate(c) * d).sum(1, keepdim=True))
     turns = both.abs() > near * (first.sqrt() * second.sqrt())
     ratio = (second - first) / (2 * torch.where(turns, both, 1))
-    one = torch.where(ratio < 0, -1, 1).to(c.dtype)
+    one = torch.where(ratio < 0, -1, 1).to(ratio.dtype)
     tangent = one / (ratio.abs() + (1 + ratio * ratio).sqrt())
     tangent = torch.where(turns, tangent, 0)
     cosine = 1 / (1 + tangent * tangent).sqrt()
     sine = cosine * tangent
     share = sine / (1 + cosine)  # small turns have small errors
-    made = [
-        torch.cat([a - sine * (b + share * a), b + sine * (a - share * b)], 2)
-        for a, b in pairs
-    ]
+    made = [beside(a - sine * (b + share * a), b + sine * (a - share * b))
+            for a, b in pairs]  # fmt: skip
     return turns.any(), made
+
+
+def in_phase(pairs: list[Any], both: Any) -> tuple[Tensor, list[Any]]:
+    """The second columns times a number of size 1, so that a product is real."""
+    if not is_pair(both):
+        return both, pairs
+    size = squares(both).sqrt()
+    unit = torch.where(size > 0, size, 1)
+    unit_phase = type(both)(torch.where(size > 0, both.re / unit, 1), -both.im / unit)
+    return size, [(a, b * unit_phase) for a, b in pairs]
+
+
+def beside(a: Any, b: Any) -> Any:
+    """The columns of a, then those of b."""
+    if not is_pair(a):
+        return torch.cat([a, b], 2)
+    return type(a)(torch.cat([a.re, b.re], 2), torch.cat([a.im, b.im], 2))
+
+
+def product(a: Any, b: Any) -> Any:
+    """a @ b, also of pairs."""
+    if not is_pair(a):
+        return a @ b
+    re, im = a.re @ b.re - a.im @ b.im, a.re @ b.im + a.im @ b.re
+    return type(a)(re, im)
 
 
 def next_pairs(count: int) -> Tensor:
@@ -100,50 +137,66 @@ def next_pairs(count: int) -> Tensor:
 
 def in_range(a: Tensor) -> tuple[Tensor, Tensor]:
     """Matrices whose squares are numbers, and what each has to be multiplied by."""
-    size = a.abs().amax((1, 2), keepdim=True)
+    largest = [x.abs().amax((1, 2), keepdim=True) for x in parts_of((a,))]
+    size = torch.maximum(largest[0], largest[-1])
     size = torch.where(size > 0, size, 1)
-    return a / size, size
+    return of_parts(lambda x: x / size, a), size
 
 
 def svd(
     a: Tensor, full_matrices: bool = False, compute_uv: bool = True, *,
     driver: str | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    require_real(a)
     require_known_shape(a)
     if a.shape[-2] < a.shape[-1]:
-        u, s, v = svd(a.mT, full_matrices, compute_uv)
-        return (v.mT, s, u.mT) if compute_uv else (u, s, v)
+        u, s, v = svd(transposed(a), full_matrices, compute_uv)
+        return (transposed(v), s, transposed(u)) if compute_uv else (u, s, v)
     *batch, rows, columns = a.shape
     if 0 in a.shape:
         return svd_of_none(a, full_matrices, compute_uv)
     x, size = in_range(flat(a))
-    eye = torch.eye(columns, dtype=x.dtype).expand(x.shape[0], -1, -1)
+    eye = eye_as(x, columns, columns).expand(x.shape[0], -1, -1)
     x, *more = orthogonal(x, *([eye] if compute_uv else []))
-    values = (x * x).sum(1).sqrt()
+    values = squares(x).sum(1).sqrt()
     values, order = values.sort(1, descending=True)
     s = (values * size[:, 0]).reshape(*batch, columns)
     if not compute_uv:
-        return a.new_empty([0]), s, a.new_empty([0])
-    x, v = (y.gather(2, order[:, None].expand(y.shape)) for y in (x, more[0]))
-    # Of columns in right angles R is a diagonal; Q has columns for those of 0, too.
+        return empty_as(a), s, empty_as(a)
+    x, v = (in_order(y, order) for y in (x, more[0]))
+    # Of columns in right angles R is a real diagonal; Q has those of 0, too.
     q, r = qr(x, "complete" if full_matrices else "reduced")
-    signs = torch.where(r.diagonal(dim1=1, dim2=2) < 0, -1, 1).to(q.dtype)
-    own = q[:, :, :columns] * signs[:, None]
-    u = torch.cat([own, q[:, :, columns:]], 2) if full_matrices else own
-    v = v.mT.reshape(*batch, columns, columns)
+    diagonal = real_part(r).diagonal(dim1=1, dim2=2)
+    signs = torch.where(diagonal < 0, -1, 1).to(s.dtype)[:, None]
+    own = of_parts(lambda y: y[:, :, :columns] * signs, q)
+    rest = of_parts(lambda y: y[:, :, columns:], q)
+    u = beside(own, rest) if full_matrices else own
+    v = adjoint_of(v).reshape(*batch, columns, columns)
     return u.reshape(*batch, rows, u.shape[2]), s, v
+
+
+def transposed(x: Any) -> Any:
+    """The transposed matrix, with no number changed."""
+    return of_parts(lambda part: part.mT, x)
+
+
+def empty_as(a: Any) -> Any:
+    return of_parts(lambda part: part.new_empty([0]), a)
+
+
+def in_order(x: Any, order: Tensor) -> Any:
+    """The columns [batch, columns] that order says."""
+    return of_parts(lambda y: y.gather(2, order[:, None].expand(y.shape)), x)
 
 
 def svd_of_none(
     a: Tensor, full_matrices: bool, compute_uv: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     *batch, rows, columns = a.shape
-    s = a.new_zeros([*batch, columns])
+    s = real_part(a).new_zeros([*batch, columns])
     if not compute_uv:
-        return a.new_empty([0]), s, a.new_empty([0])
+        return empty_as(a), s, empty_as(a)
     count = rows if full_matrices else columns
-    u, v = (torch.eye(n, m, dtype=a.dtype).expand(*batch, n, m).clone()
+    u, v = (eye_as(a, n, m).expand(*batch, n, m).clone()
             for n, m in ((rows, count), (columns, columns)))  # fmt: skip
     return u, s, v
 
@@ -151,21 +204,27 @@ def svd_of_none(
 def eigh(a: Tensor, uplo: str = "L", compute_v: bool = True) -> tuple[Tensor, Tensor]:
     """Of a matrix and as much on its diagonal that no eigenvalue is below 0: those are
     singular values, whose V has the eigenvectors."""
-    require_real(a)
     if 0 in a.shape:
-        return a.new_zeros(a.shape[:-1]), a.new_zeros(a.shape if compute_v else [0])
-    lower = (a if uplo.upper() == "L" else a.mT).tril()
-    x, size = in_range(flat(lower + lower.tril(-1).mT))
+        none = of_parts(lambda x: x.new_zeros(x.shape if compute_v else [0]), a)
+        return real_part(a).new_zeros(a.shape[:-1]), none
+    x, size = in_range(flat(symmetric(a if uplo.upper() == "L" else adjoint_of(a))))
     count = x.shape[1]
-    eye = torch.eye(count, dtype=x.dtype).expand(x.shape)
-    most = x.abs().sum(2).amax(1)[:, None, None]
+    eye = eye_as(x, count, count).expand(x.shape)
+    most = squares(x).sqrt().sum(2).amax(1)[:, None, None]
     _, vectors = orthogonal(x + most * eye, eye)
-    values, order = (vectors * (x @ vectors)).sum(1).sort(1)
+    squared = conjugate(vectors) * product(x, vectors)
+    values, order = real_part(squared).sum(1).sort(1)
     values = (values * size[:, 0]).reshape(a.shape[:-1])
     if not compute_v:
-        return values, a.new_empty([0])
-    vectors = vectors.gather(2, order[:, None].expand(vectors.shape))
-    return values, vectors.reshape(a.shape)
+        return values, empty_as(a)
+    return values, in_order(vectors, order).reshape(a.shape)
+
+
+def symmetric(a: Any) -> Any:
+    """Of the lower triangle; of the diagonal's numbers the real part."""
+    below = of_parts(lambda part: part.tril(-1), a)
+    diagonal = torch.diag_embed(real_part(a).diagonal(dim1=-2, dim2=-1))
+    return below + adjoint_of(below) + diagonal
 
 
 def pinv(
@@ -174,23 +233,23 @@ def pinv(
 ) -> Tensor:  # fmt: skip
     """Of the singular values above both tolerances, or eigenvalues of such a size."""
     if 0 in a.shape:
-        return a.mT.clone()
+        return adjoint_of(a).clone()
     if hermitian:
         values, right = eigh(a)
         left, s = right, values.abs()
     else:
         left, values, v = svd(a)
-        right, s = v.mT, values
+        right, s = adjoint_of(v), values
     most, bound = s.amax(-1, keepdim=True), torch.zeros_like(s)
     if atol is not None:
         bound = torch.maximum(bound, atol.unsqueeze(-1))
     if rtol is not None:
         bound = torch.maximum(bound, rtol.unsqueeze(-1) * most)
     elif atol is None:
-        bound = max(a.shape[-2:]) * torch.finfo(a.dtype).eps * most
+        bound = max(a.shape[-2:]) * torch.finfo(s.dtype).eps * most
     counts = s > bound
     inverse = torch.where(counts, 1 / values, 0)
-    return right @ (inverse.unsqueeze(-1) * left.mT)
+    return product(right, inverse.unsqueeze(-1) * adjoint_of(left))
 
 
 RULES: dict[Any, Any] = {
