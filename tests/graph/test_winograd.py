@@ -99,6 +99,13 @@ def test_few_pixels_have_tiles_of_their_own() -> None:
     assert same.for_few_pixels() is None
 
 
+@pytest.mark.parametrize(("depth", "tile"), [(1, None), (16, None), (24, 4), (32, 4)])
+def test_groups(depth: int, tile: int | None) -> None:
+    """Of many channels each: what their sums are made of outweighs their number."""
+    shapes = (1, 4 * depth, 16, 16), (4 * depth, depth, 3, 3)
+    assert tile_of(*shapes, pads=SAME, group=4) == tile
+
+
 @pytest.mark.parametrize(
     ("image", "filters", "attributes"),
     [

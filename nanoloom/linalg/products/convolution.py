@@ -42,7 +42,8 @@ def conv(b: Builder, node: Node) -> Tensor:
     window = conv_window(node, x, w)
     last = to_channels_last(b, node, x)
     if tile := node.int("winograd"):
-        made = winograd(b, last, w, window, tile, node.optional(2))
+        groups, bias = node.int("group", 1), node.optional(2)
+        made = winograd(b, last, w, window, tile, bias, groups)
         return from_channels_last(b, node, made)
     window, w = window.within(), window.filters(b, w)
     if window.in_planes:

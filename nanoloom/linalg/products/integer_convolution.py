@@ -114,15 +114,15 @@ def integer_parts(
     window, last = conv_window(node, x, w), to_channels_last(b, node, x)
     if not node.int("winograd"):
         window, w = window.within(), window.filters(b, w)
-    weights = centered(b, w, w_zero)
+    weights, groups = centered(b, w, w_zero), node.int("group", 1)
     if node.int(FROM_PLANES):
         window = in_groups(window)
         sums = contract_planes(b, pad_with(b, x, x_zero, window), weights, window)
     elif tile := node.int("winograd"):
         around = 0 if x_zero is None else int(x_zero.array().reshape(()))
-        sums = integer_winograd(b, last, around, weights, window, tile)
+        sums = integer_winograd(b, last, around, weights, window, tile, groups)
     else:
-        padded, groups = pad_with(b, last, x_zero, window), node.int("group", 1)
+        padded = pad_with(b, last, x_zero, window)
         if groups == 1 and in_rows(window, w.shape[1]):
             sums = contract_rows(b, padded, weights, window)
         else:

@@ -112,18 +112,25 @@ class IntegerFilters(Derivation):
 
 
 def integer_winograd(
-    b: Builder, x: Tensor, around: int, w: Tensor, window: Window, tile: int
+    b: Builder,
+    x: Tensor,
+    around: int,
+    w: Tensor,
+    window: Window,
+    tile: int,
+    groups: int = 1,
 ) -> Tensor:
     """Sums [n, result..., f] in int32 of x [n, h, w, c] of 8 bits with constant w.
 
-    around: the number that stands in the padding.  w: [f, c, 3, 3] of at most 9 bits.
+    around: the number that stands in the padding.  w: [f, c / groups, 3, 3] of at most
+    9 bits.
     """
     given = integer_transforms(tile)
     image = constant_tensor(given.image, f"winograd{tile}.image.int16")
     result = constant_tensor(given.result, f"winograd{tile}.result.int32")
     padded = with_room(b, x, window, tile, around)
     places = transformed(b, padded, image, counts_of(window, tile), tile)
-    whole = products(b, places, changed(w, IntegerFilters(tile)), result)
+    whole = products(b, places, changed(w, IntegerFilters(tile)), result, groups)
 
     def shifted(sum_: Scalar) -> Scalar:
         return sum_ >> given.bits

@@ -113,11 +113,18 @@ def fill_transformed(
 
 
 def winograd(
-    b: Builder, x: Tensor, w: Tensor, window: Window, tile: int, bias: Tensor | None
+    b: Builder,
+    x: Tensor,
+    w: Tensor,
+    window: Window,
+    tile: int,
+    bias: Tensor | None,
+    groups: int = 1,
 ) -> Tensor:
-    """The convolution of x [n, h, w, c] with constant w [f, c, 3, 3] and bias [f].
+    """The convolution of x [n, h, w, c] with constant w [f, c / groups, 3, 3].
 
-    Of floats of 16 bits all between is in 32, and the result is rounded once.
+    bias: [f].  Of floats of 16 bits all between is in 32, and the result is rounded
+    once.
     """
     counts, wide = counts_of(window, tile), computed_as(x.dtype)
     given = transforms(tile)
@@ -128,7 +135,7 @@ def winograd(
         w = changed(w, Cast(wide))
     places = transformed(b, with_room(b, x, window, tile), image, counts, tile)
     filters = changed(w, TransformedFilters(tile))
-    whole = products(b, places, filters, result)
+    whole = products(b, places, filters, result, groups)
     if bias is not None:
         placed = BroadcastOperand(b.cast(bias, wide), (whole.rank - 1,))
         whole = combine(b, add, whole.shape, wide, whole, placed)
@@ -148,9 +155,18 @@ def with_room(
     return b.pad(x, [0, *window.low, 0], [0, *high, 0], number)
 
 
-def products(b: Builder, places: Tensor, filters: Tensor, result: Tensor) -> Tensor:
+def products(
+    b: Builder, places: Tensor, filters: Tensor, result: Tensor, groups: int = 1
+) -> Tensor:
     """Tiles y [n, y, m, x, m, f] of V [n, y, x, m + 2, m + 2, c], U, and matrix A."""
-    made = b.einsum("nyxabc,abck->nyxabk", places, filters, dtype=result.dtype)
+    if groups == 1:
+        made = b.einsum("nyxabc,abck->nyxabk", places, filters, dtype=result.dtype)
+    else:
+        *outer, depth, features = filters.shape
+        places = b.reshape(places, (*places.shape[:-1], groups, depth))
+        filters = b.reshape(filters, (*outer, depth, groups, features // groups))
+        made = b.einsum("nyxabgc,abcgk->nyxabgk", places, filters, dtype=result.dtype)
+        made = b.reshape(made, (*made.shape[:-2], features))
     rows = b.einsum("ia,nyxabk->nyxibk", result, made)
     return b.einsum("jb,nyxibk->nyixjk", result, rows)
 

@@ -60,18 +60,25 @@ def test_filters_in_blocks_are_those_at_once(
 
 
 def compared(
-    x: Array, w: Array, window: Window, around: int, tile: int, target: Target
+    x: Array,
+    w: Array,
+    window: Window,
+    around: int,
+    tile: int,
+    target: Target,
+    groups: int = 1,
 ) -> tuple[Array, Array]:
     """The sums of a program, and of int64."""
 
     def make(b: Any, x: Any) -> Any:
-        return integer_winograd(b, x, around, b.constant(w), window, tile)
+        return integer_winograd(b, x, around, b.constant(w), window, tile, groups)
 
     got = run(make, x, target=target, order=backwards)
     wide = x.astype(np.int64) - around  # so that convolved pads with it
     filters = w.astype(np.int64)
-    exact = convolved(wide, filters, window) + around * filters.sum((1, 2, 3))
-    return got, exact
+    parts = zip(np.split(wide, groups, -1), np.split(filters, groups), strict=True)
+    sums = np.concatenate([convolved(*part, window) for part in parts], -1)
+    return got, sums + around * filters.sum((1, 2, 3))
 
 
 CASES = [
@@ -97,6 +104,15 @@ def test_numbers(tile: int, target: Target, case: Any) -> None:
     w = sample(3, (made, shape[3], 3, 3), weight, *ends)
     w[0] = ends[1]
     got, exact = compared(x, w, window, around, tile, target)
+    check(got, exact.astype(np.int32), 0)
+
+
+@EACH_TILE
+def test_groups(tile: int) -> None:
+    window = Window((3, 3), (1, 1), (1, 1), (1, 1), (1, 1), (7, 9), (7, 9))
+    x = sample(2, (1, 7, 9, 36), "uint8", -128, 255)
+    w = sample(3, (15, 12, 3, 3), "int8", -128, 127)
+    got, exact = compared(x, w, window, 5, tile, by_name("x86-64-v3"), groups=3)
     check(got, exact.astype(np.int32), 0)
 
 

@@ -167,3 +167,28 @@ def test_numbers(tile: int, target: Target, case: Any) -> None:
     exact = convolved(one, other, window) + (bias if biased else 0)
     size_of = magnitude(one, other, window, tile) + abs(bias)
     check(got, np.maximum(exact, 0), channels + 4 * (tile + 3), size_of)
+
+
+@TILES
+@pytest.mark.parametrize(("groups", "depth", "made"), [(3, 5, 4), (2, 24, 17)])
+def test_groups(tile: int, groups: int, depth: int, made: int) -> None:
+    """Each has results of its own channels alone, in order."""
+    size, features = (9, 7), groups * made
+    window = Window((3, 3), (1, 1), (1, 1), (1, 1), (1, 1), size, size)
+    x = sample(2, (2, *size, groups * depth), "float32")
+    w, bias = (
+        sample(3, (features, depth, 3, 3), "float32"),
+        sample(4, (features,), "float32"),
+    )
+
+    def make(b: Any, x: Any) -> Any:
+        added = b.constant(bias)
+        return winograd(b, x, b.constant(w), window, tile, added, groups)
+
+    got = run(make, x, order=backwards)
+    images = np.split(x.astype(np.float64), groups, axis=-1)
+    filters = np.split(w.astype(np.float64), groups)
+    pairs = list(zip(images, filters, strict=True))
+    exact = np.concatenate([convolved(*pair, window) for pair in pairs], -1) + bias
+    sizes = np.concatenate([magnitude(*pair, window, tile) for pair in pairs], -1)
+    check(got, exact, depth + 4 * (tile + 3), sizes + abs(bias))
