@@ -134,17 +134,40 @@ def test_a_negative_start_counts_from_the_end(tmp_path: Path) -> None:
         assert torch.equal(program(x[:rows]), Last()(x[:rows]))
 
 
-class Largest(torch.nn.Module):
+class SoFar(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> Any:
+        return *x.cummax(0), *x.cummin(1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64], ids=str)
+def test_the_largest_so_far_along_open_axes(dtype: torch.dtype, tmp_path: Path) -> None:
+    """Of equal ones the last; NaN above all; also of nothing."""
+    own = torch.export.Dim.DYNAMIC
+    module, drawn = SoFar().eval(), torch.Generator().manual_seed(5)
+    said = {"dynamic_shapes": ({0: own, 1: own},), "cache": tmp_path, "threads": 1}
+    x = torch.randint(-3, 4, (19, 8), generator=drawn).to(dtype)
+    program = nanoloom.compile(module, (x,), **said)
+    if dtype.is_floating_point:
+        x[3, 1], x[5, 1], x[1, 0] = float("nan"), float("nan"), float("-inf")
+    for rows, columns in ((19, 8), (1, 1), (6, 2), (0, 3)):
+        given = x[:rows, :columns].contiguous()
+        for one, other in zip(module(given), program(given), strict=True):
+            assert one.dtype == other.dtype
+            assert torch.equal(one.nan_to_num(99), other.nan_to_num(99))
+    assert program.program.open.reason == ""
+
+
+class Singular(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x.cummax(0).values
+        return torch.linalg.svdvals(x)
 
 
 def test_a_refusal_of_a_rule_says_why() -> None:
-    open_rows = ({0: torch.export.Dim("rows")},)
+    own = torch.export.Dim.DYNAMIC
     program = torch.export.export(
-        Largest(), (torch.zeros(3, 4),), dynamic_shapes=open_rows
+        Singular(), (torch.zeros(3, 4),), dynamic_shapes=({0: own, 1: own},)
     )
-    with pytest.raises(Unsupported, match="goes along an axis of an open size"):
+    with pytest.raises(Unsupported, match="is of matrices of an open size"):
         nanoloom.compile(program)
 
 

@@ -1,7 +1,8 @@
 """The largest and the smallest number so far, along an axis.
 
 Of two neighbouring runs of numbers the result is known from theirs: in log2(n) steps
-each place takes that of twice as many in front of it.
+each place takes that of twice as many in front of it.  Along an axis of an open size
+each place looks at all in front of it.
 """
 
 from __future__ import annotations
@@ -10,8 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-
-from nanoloom.errors import Unsupported
 
 aten: Any = torch.ops.aten
 Pair = tuple[torch.Tensor, torch.Tensor]
@@ -25,7 +24,10 @@ def best_so_far(better: Compare) -> Callable[[torch.Tensor, int], Pair]:
         if x.dim() == 0:
             return x.clone(), torch.zeros_like(x, dtype=torch.int64)
         x = x.movedim(dim, 0)
-        count = require_known(x.shape[0])
+        count = x.shape[0]
+        if not isinstance(count, int):
+            value, place = of_all_before(better, x.movedim(0, -1))
+            return value.movedim(-1, dim), place.movedim(-1, dim)
         shape = [count, *[1] * (x.dim() - 1)]
         places = torch.arange(count, device=x.device).reshape(shape).expand(x.shape)
         step = 1
@@ -47,11 +49,22 @@ def best_so_far(better: Compare) -> Callable[[torch.Tensor, int], Pair]:
     return made
 
 
-def require_known(count: Any) -> int:
-    """Raises Unsupported for an open size."""
-    if not isinstance(count, int):
-        raise Unsupported("goes along an axis of an open size")
-    return count
+def of_all_before(better: Compare, x: torch.Tensor) -> Pair:
+    """The same along the last axis, of all pairs of places."""
+    count = x.shape[-1]
+    rows = x.unsqueeze(-2).expand(*x.shape, count)
+    before = torch.ones(count, count, dtype=torch.bool).tril()
+    first = rows[..., :1]  # is in front of all, and changes nothing
+    kept = torch.where(before, rows, first)
+    value = kept.amax(-1) if better is torch.ge else kept.amin(-1)
+    found = kept == value.unsqueeze(-1)
+    if x.is_floating_point():
+        unknown = torch.isnan(kept)
+        some = unknown.any(-1)
+        value = torch.where(some, float("nan"), value)
+        found = torch.where(some.unsqueeze(-1), unknown, found)
+    places = torch.arange(count, device=x.device)
+    return value, torch.where(found & before, places, -1).amax(-1)
 
 
 def log_sums(x: torch.Tensor, dim: int) -> torch.Tensor:
