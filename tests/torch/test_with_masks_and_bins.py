@@ -62,6 +62,9 @@ def binned(x: torch.Tensor) -> list[torch.Tensor]:
         found += torch.histogram(x, 6, weight=x.abs(), density=True)
         found += torch.histogram(x, torch.tensor([-1.0, 0.0, 2.0]))
         found += torch.histogram(x[0], 2)
+        for given in (x, x[:0]):  # a range of one number is half a one wider
+            found += torch.histogram(given, 2, range=(1.0, 1.0))
+        found += torch.histogram(x[:0], 2)  # of nothing it is from 0 to 1
         rows, edges = x.reshape(-1, 2), torch.tensor([-1.0, 0.0, 0.5])
         ends = [-1.0, 2.0, -0.5, 1.0]
         for made in (

@@ -15,9 +15,18 @@ Tensor = torch.Tensor
 def ends_of(x: Tensor, low: float, high: float, wider: float) -> tuple[Tensor, Tensor]:
     """The range said, or that of the numbers where it is empty; wider, if that is."""
     if low != high or not x.numel():
-        least, most = (torch.full((), end, dtype=x.dtype) for end in (low, high))
-    else:
+        return widened(x, (low, high), wider)
+    return widened(x, None, wider)
+
+
+def widened(
+    x: Tensor, range: Sequence[float] | None, wider: float
+) -> tuple[Tensor, Tensor]:
+    """A range, or that of the numbers; where both ends are one, so much wider."""
+    if range is None:
         least, most = x.amin(), x.amax()
+    else:
+        least, most = (torch.full((), end, dtype=x.dtype) for end in range)
     apart = (least == most).to(x.dtype) * wider
     return least - apart, most + apart
 
@@ -76,8 +85,9 @@ def histogram_of_rows(
 
 
 def even_edges(x: Tensor, bins: int, range: Sequence[float] | None) -> Tensor:
-    least, most = range or (0.0, 0.0)
-    low, high = ends_of(x.reshape(-1), least, most, 0.5)
+    if range is None and not x.numel():
+        range = 0.0, 1.0
+    low, high = widened(x.reshape(-1), range, 0.5)
     step, place = (high - low) / bins, torch.arange(bins + 1)
     upper = high - step * (bins - place)
     return torch.where(place < (bins + 1) // 2, low + step * place, upper)
