@@ -14,15 +14,21 @@ from nanoloom.graph.nchw_int8_conv import FROM_PLANES
 from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Builder, Map
 from nanoloom.linalg.builder.node import Node
-from nanoloom.linalg.builder.scalar import Scalar, is_unsigned
+from nanoloom.linalg.builder.scalar import Scalar
 from nanoloom.linalg.builder.tensor import Tensor, changed
 from nanoloom.linalg.builder.window import Window, from_channels_last, to_channels_last
 from nanoloom.linalg.products.convolution import contract, conv_window
+from nanoloom.linalg.products.filter_zero_points import (
+    ByteFilters,
+    byte_filters,
+    centered,
+    is_zero,
+    without_rest,
+)
 from nanoloom.linalg.products.integer_winograd import integer_winograd
-from nanoloom.weights.derivations import Minus, Sum
+from nanoloom.weights.derivations import Sum
 
-INT32, INT16, FLOAT32 = np.dtype(np.int32), np.dtype(np.int16), np.dtype(np.float32)
-INT8 = np.dtype(np.int8)
+INT32, FLOAT32 = np.dtype(np.int32), np.dtype(np.float32)
 GROUP = 4  # numbers that a lane of 32 bits has at most
 FEW = 16  # channels: of more, those that are missing in a group are a small part
 
@@ -115,24 +121,38 @@ def integer_parts(
     if not node.int("winograd"):
         window, w = window.within(), window.filters(b, w)
     weights, groups = centered(b, w, w_zero), node.int("group", 1)
-    if node.int(FROM_PLANES):
-        window = in_groups(window)
-        sums = contract_planes(b, pad_with(b, x, x_zero, window), weights, window)
-    elif tile := node.int("winograd"):
+    if tile := node.int("winograd"):
         around = 0 if x_zero is None else int(x_zero.array().reshape(()))
         sums = integer_winograd(b, last, around, weights, window, tile, groups)
-    else:
+    elif w.shape[1] == 1 and groups > 1:  # channel by channel, in any width
         padded = pad_with(b, last, x_zero, window)
-        if groups == 1 and in_rows(window, w.shape[1]):
-            sums = contract_rows(b, padded, weights, window)
-        else:
-            sums = contract(b, padded, weights, window, groups, INT32)
+        sums = contract(b, padded, weights, window, groups, INT32)
+    else:
+        if node.int(FROM_PLANES):
+            last, window = x, replace(window, in_planes=True)
+        filters = byte_filters(b, w, w_zero, groups)
+        sums = dense_sums(b, last, x_zero, filters, window)
     if x_zero is None or is_zero(x_zero):
         return Parts(sums)
     if weights.is_constant and x_zero.is_constant:
         zero = int(x_zero.array().reshape(()))
         return Parts(sums, filter_sums(b, weights, zero))
     return Parts(sums, None, (b.reshape(x_zero, ()), filter_sums(b, weights)))
+
+
+def dense_sums(
+    b: Builder, x: Tensor, x_zero: Tensor | None, filters: ByteFilters, window: Window
+) -> Tensor:
+    """Products of bytes, each filter's over its group's channels, in int32."""
+    read = in_groups(window) if window.in_planes else window
+    x, w = pad_with(b, x, x_zero, read), filters.stored
+    if window.in_planes:
+        sums = contract_planes(b, x, w, read)
+    elif filters.groups == 1 and in_rows(window, w.shape[1]):
+        sums = contract_rows(b, x, w, window)
+    else:
+        sums = contract(b, x, w, window, filters.groups, INT32)
+    return without_rest(b, sums, filters, x, window)
 
 
 def in_rows(window: Window, channels: int) -> bool:
@@ -213,11 +233,6 @@ def contract_planes(b: Builder, x: Tensor, w: Tensor, window: Window) -> Tensor:
     return summed(b, x, [at[0], channel, *outer, row], w, out)
 
 
-def is_zero(x: Tensor) -> bool:
-    """Whether a tensor is known to hold zeros only."""
-    return x.is_constant and x.size < 4096 and not x.array().any()
-
-
 def pad_with(b: Builder, x: Tensor, zero: Tensor | None, window: Window) -> Tensor:
     """Padding stands for the number zero, which x's zero point stores."""
     if zero is None:
@@ -251,22 +266,6 @@ def moves(op: ir.Operation) -> bool:
         views = "expand_shape", "collapse_shape", "extract_slice"
         return op.name in [f"tensor.{view}" for view in views]
     return len(op.regions[0].blocks[0].operations) == 1
-
-
-def centered(b: Builder, w: Tensor, zero: Tensor | None) -> Tensor:
-    """Weights minus their zero point: int8 where that holds them, else int16."""
-    if zero is None or is_zero(zero):
-        return w
-    shape = () if zero.size == 1 else (zero.size, *(1,) * (w.rank - 1))
-    filters = b.reshape(zero, shape)
-    if not w.is_constant or not filters.is_constant:
-        return b.elementwise(
-            lambda s, z: s.cast(INT16) - z.cast(INT16), w, filters, dtype=INT16
-        )
-    zeros = filters.array().astype(INT16)
-    symmetric = is_unsigned(w.dtype) and bool((zeros == 128).all())
-    dtype = INT8 if symmetric else INT16
-    return changed(w, Minus(tuple(zeros.reshape(-1).tolist()), dtype))
 
 
 def filter_sums(b: Builder, w: Tensor, times: int = 1) -> Tensor:
