@@ -22,6 +22,7 @@ from nanoloom.graph.winograd import TILES
 from nanoloom.ir.linalg_query import (
     Op,
     all_dims,
+    dims_of,
     extents,
     is_contraction,
     is_generic,
@@ -127,12 +128,13 @@ class Access:
     """How an operation's axes go over one of its tensors.
 
     dims: the axis of each dimension, None where it is more than one.  axes: all that
-    occur.
+    occur.  moved: those that occur where it is more than one.
     """
 
     value: ir.Value
     dims: list[int | None]
     axes: set[int]
+    moved: set[int]
 
 
 @dataclass(frozen=True)
@@ -155,9 +157,16 @@ def walk_of(op: Op, *, rows: bool = False) -> Walk:
     of_results = indexings[len(indexings) - len(results) :]
     ways = zip([*operation.operands, *results], [*indexings, *of_results], strict=True)
     numbered = operations(op, lambda inner: inner.operation.name == "linalg.index")
-    accesses = [Access(v, map_dims(way), all_dims(way)) for v, way in ways]
+    accesses = [access_of(*each) for each in ways]
     kinds = iterators(op)
     return Walk(kinds, bool(numbered), rows or {*kinds} == {"reduction"}, accesses)
+
+
+def access_of(value: ir.Value, way: ir.AffineMap) -> Access:
+    plain = map_dims(way)
+    others = zip(plain, way.results, strict=True)
+    moved = {d for place, e in others if place is None for d in dims_of(e)}
+    return Access(value, plain, all_dims(way), moved)
 
 
 def pairs_of(walk: Walk) -> Iterator[Pair]:
@@ -212,7 +221,7 @@ def beside(walk: Walk, axes: tuple[int | None, int | None]) -> Wanted:
             continue
         found = [i for i, two in enumerate(pairwise(access.dims)) if two == axes]
         plain = [d for d in access.dims if d in axes]
-        if len(found) != 1 or len(plain) != 2:
+        if len(found) != 1 or len(plain) != 2 or access.moved & {*axes}:
             return None
         wanted.add((access.value, found[0]))
     return frozenset(wanted)

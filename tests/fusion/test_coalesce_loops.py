@@ -9,8 +9,10 @@ import pytest
 
 from nanoloom.fusion.coalesce_loops import coalesce_loops
 from nanoloom.ir import mlir
+from nanoloom.ir.mlir import ir
 from nanoloom.kernels.program import Kernel
 from nanoloom.kernels.stage import partition
+from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Map
 from nanoloom.target import by_name
 from tests.linalg.bounds import sample, wide
 from tests.vector.checks import check
@@ -59,6 +61,15 @@ def last_row(b: Any, x: Any) -> Any:
     return b.reduce(lambda s, t: s.maximum(t), x, (1, 3), 0)
 
 
+def diagonals(b: Any, x: Any) -> Any:
+    """y[i] = sum x[j, k, i - j + 2]: the folded axes also move what is read."""
+    out, free = b.full((5,), 0, x.dtype), Map.get(3, 0, [ir.AffineDimExpr.get(0)])
+    i, j, k = map(ir.AffineDimExpr.get, range(3))
+    kinds = [PARALLEL, REDUCTION, REDUCTION]
+    read = (x, Map.get(3, 0, [j, k, i - j + 2]))
+    return b.generic([read], [(out, free)], kinds, lambda s, t: s + t)[0]
+
+
 def rows() -> np.ndarray:
     """A number a row of an image."""
     return sample(4, (7, 1, 1), "float32")
@@ -92,6 +103,13 @@ def test_what_is_one(
 
 def test_folded_axes_that_are_apart_stay() -> None:
     assert kernel_of(last_row, (2, 3, 7, 5)).shapes == ((2, 3, 7, 5), (2, 7))
+
+
+def test_folded_axes_that_move_what_is_read_stay() -> None:
+    assert kernel_of(diagonals, (3, 4, 7)).shapes == ((3, 4, 7), (5,))
+    x = sample(8, (3, 4, 7), "float32")
+    moved = [wide(x)[j, :, 2 - j : 7 - j].sum(0) for j in range(3)]
+    check(run(diagonals, x), sum(moved), 12, abs(wide(x)).sum())
 
 
 def test_kernels_that_differ_in_numbers() -> None:
