@@ -205,8 +205,7 @@ class Cache:
         try:
             return first.in_draft(lambda draft: work(first, draft))
         except (OSError, Error) as error:
-            may_help = isinstance(error, OSError) or error.stage == "binary"
-            if first is not self._own or not may_help:
+            if first is not self._own or is_answer(error):
                 raise
             # Others may have found out meanwhile that the own root is of no use.
             spare = self._place_after(error)
@@ -214,7 +213,9 @@ class Cache:
                 raise
             try:
                 made = spare.in_draft(lambda draft: work(spare, draft))
-            except (OSError, Error):
+            except (OSError, Error) as other:
+                if is_answer(other):
+                    raise
                 raise error from None
             self._give_up(error)
             return made
@@ -233,6 +234,11 @@ class Cache:
             self._spare = self._candidate
         reason = getattr(error, "strerror", None) or str(error)
         self._warn(f"the cache {self.root} cannot be written to ({reason}): not used")
+
+
+def is_answer(error: OSError | Error) -> bool:
+    """Whether it says something of the work: it would elsewhere, too."""
+    return isinstance(error, Error) and error.stage != "binary"
 
 
 def elsewhere(error: Exception, limit_bytes: int) -> Root | None:

@@ -17,6 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import nanoloom
 from nanoloom.cache import Cache
+from nanoloom.errors import ModelError
 
 A = np.random.default_rng(3).standard_normal((5, 7)).astype(np.float32)
 WEIGHTS = np.random.default_rng(4).standard_normal((7, 9)).astype(np.float32)
@@ -252,3 +253,19 @@ def test_threads_that_find_a_full_disk_together(disk: Disk, tmp_path: Path) -> N
         for number in range(1, 8, 2):
             assert store.get(f"{number:064}") == bytes([number])
         assert len(warnings) == turn + 1
+
+
+def test_what_a_work_says_of_itself_is_told(tmp_path: Path) -> None:
+    """Not that the cache, too, cannot be used."""
+    (tmp_path / "tmp").write_text("in the way")
+    warnings: list[str] = []
+
+    def refuse(_: Path) -> None:
+        raise ModelError("the model is refused")
+
+    cache = Cache(tmp_path, warn=warnings.append)
+    with (
+        pytest.raises(ModelError, match="the model is refused"),
+        cache.folder("0" * 64, refuse),
+    ):
+        raise AssertionError("there is nothing to use")

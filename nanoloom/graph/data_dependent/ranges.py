@@ -55,6 +55,8 @@ def range_(m: Maker) -> bool:
     inputs = [m.input(i) for i in range(3)]
     limits = [m.limits(x) for x in inputs]
     delta = limits[2]
+    if any(n.size != 1 for x in limits for n in x):
+        return False  # no numbers: what is inferred refuses it
     if not all(map(is_bounded, limits)) or (delta[0] != delta[1]).any():
         return unbounded_range(m)
     (step,) = delta[0].reshape(-1)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 import pytest
 
+import nanoloom
+from nanoloom.errors import ModelError
 from nanoloom.graph.data_dependent.integer_bounds import MOST, converted, gathered
 from nanoloom.graph.data_dependent.reshape_targets import origin
 
@@ -87,3 +90,14 @@ def test_a_number_of_a_matrix_is_not_followed() -> None:
 def test_casts_of_floats_are_where_they_are() -> None:
     cast = made("Cast", value("x", FLOAT, 2), shape=(2,))
     assert origin(cast, 1) == (cast, 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "call"), [("int64", "Range(s, e, e)"), ("float", "HammingWindow(s)")]
+)
+def test_ranges_up_to_no_number_are_refused(kind: str, call: str) -> None:
+    text = f"g (int64[0] s, int64 e) => ({kind}[k] y) {{ y = {call} }}"
+    head = '<ir_version: 8, opset_import: ["": 17]>'
+    feeds = {"s": np.zeros(0, np.int64), "e": np.array(3)}
+    with pytest.raises(ModelError, match="scalar"):
+        nanoloom.compile(onnx.parser.parse_model(head + text))(feeds)
