@@ -116,7 +116,8 @@ def together(made: list[ir.Value], masks: list[ir.Value | None]) -> int:
     wide = made_by(made[0], "arith.trunci")
     if wide is None or narrowed.scalable or any(mask is not None for mask in masks):
         return 1
-    fit = LANE_BITS // (lanes * narrowed.element_type.width)  # type: ignore[attr-defined]
+    bits = ir.IntegerType(narrowed.element_type).width
+    fit = LANE_BITS // (lanes * bits)
     return next((n for n in (4, 2) if n <= fit and vectors % n == 0), 1)
 
 
