@@ -58,8 +58,3 @@ def quantized_quotient(x: Scalar, by: float, start: int, dtype: np.dtype) -> Sca
     whole = (quotient + (SHIFT + start - odd)).bitcast(INT32)
     # The last bits are the integer's: what is inside needs no other limit.
     return (whole + odd if odd else whole).cast(dtype)
-
-
-def nearest_byte(x: Scalar, dtype: np.dtype) -> Scalar:
-    """An f32 that 8 bits hold, rounded to an integer, ties to even."""
-    return (x + SHIFT).bitcast(INT32).cast(dtype)

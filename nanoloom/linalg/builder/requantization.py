@@ -82,6 +82,11 @@ def packed(whole: Scalar, dtype: np.dtype) -> Scalar:
     return whole.maximum(int(limits.min)).minimum(int(limits.max)).cast(dtype)
 
 
+def nearest_integer(value: Scalar) -> Scalar:
+    """An f32 up to SINGLE_MOST as int32, ties to even."""
+    return (value + float(SINGLE_SHIFT)).bitcast(INT32) - int(SINGLE_SHIFT.view(INT32))
+
+
 def rounded(value: Scalar, by: Scalar) -> Scalar:
     """value * by in f64 as int32, ties to even: the low bits of a sum without fraction.
 

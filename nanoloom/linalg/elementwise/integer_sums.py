@@ -10,7 +10,7 @@ import numpy as np
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.node import Node
 from nanoloom.linalg.builder.placed_operands import combine
-from nanoloom.linalg.builder.quantized_quotient import nearest_byte
+from nanoloom.linalg.builder.requantization import nearest_integer, packed
 from nanoloom.linalg.builder.scalar import Scalar, constant
 from nanoloom.linalg.builder.tensor import Tensor
 
@@ -21,13 +21,19 @@ def byte_sum(b: Builder, node: Node) -> Tensor:
     """round(clip(a * by_a + (b * by_b + start), least, most)); shapes are the same."""
     x, y, dtype = node.input(0), node.input(1), node.output_dtypes[0]
     by_x, by_y, start = (node.float(word) for word in ("by_a", "by_b", "start"))
-    least, most = node.int("least"), node.int("most")
+    least, most, limits = node.int("least"), node.int("most"), np.iinfo(dtype)
 
     def body(one: Scalar, other: Scalar) -> Scalar:
         factors = constant(by_x, FLOAT32), constant(by_y, FLOAT32)
         inner = other.cast(INT32).cast(FLOAT32).times_plus(factors[1], start)
         total = one.cast(INT32).cast(FLOAT32).times_plus(factors[0], inner)
-        return nearest_byte(total.maximum(least).minimum(most), dtype)
+        # Limits are integers, so that it is the same to round first; and those that are
+        # the type's own cost nothing behind it.  Sums are far below 2^21 (`RANGE` and
+        # `FARTHEST` of graph/integer_sums.py).
+        whole = nearest_integer(total)
+        whole = whole.maximum(least) if least > limits.min else whole
+        whole = whole.minimum(most) if most < limits.max else whole
+        return packed(whole, dtype)
 
     return combine(b, body, x.shape, dtype, x, y)
 
