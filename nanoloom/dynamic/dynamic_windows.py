@@ -22,7 +22,7 @@ from nanoloom.dynamic.floor_division import plain
 from nanoloom.dynamic.polynomial import Dims, Size, found
 from nanoloom.dynamic.sample_walk import Visit
 from nanoloom.graph.shared_decisions import RESIZING
-from nanoloom.graph.winograd import TAPS, TILES
+from nanoloom.graph.winograd import STRIDES, TAPS, TILES
 
 Numbers = tuple[int, ...]  # one for each sample
 SAME = ("SAME_UPPER", "SAME_LOWER")
@@ -122,7 +122,7 @@ def is_dense(visits: Sequence[Visit], kernel: Sequence[int]) -> bool:
     first = visits[0]
     others = {*ints(first.node, "strides"), *ints(first.node, "dilations")}
     three = list(kernel) == [TAPS, TAPS] and first.operator in DENSE
-    return three and others <= {1}
+    return three and others <= set(STRIDES)
 
 
 def are_steady(visits: Sequence[Visit], samples: Sequence[Dims]) -> bool:

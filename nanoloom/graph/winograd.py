@@ -1,10 +1,11 @@
 """Which convolutions are computed by Winograd's method, and in tiles of how many.
 
-    y = Conv(x, w)  ->  y = Conv<winograd=m>(x, w)        w constant, 3x3, stride 1
+    y = Conv(x, w)  ->  y = Conv<winograd=m>(x, w)   w constant, 3x3, stride 1 or 2
 
-A tile of m x m results is made of (m + 2)^2 products instead of 9 m^2, between sums
-with small constants (linalg/products/winograd.py).  Results differ from those of the
-direct method by rounding (docs/convolutions.md); `exact_conv` keeps the direct one.
+A tile of m x m results is made of (m + 2)^2 products instead of 9 m^2, of (2m + 1)^2 of
+stride 2, between sums with small constants (linalg/products/winograd.py).  Results
+differ from those of the direct method by rounding (docs/convolutions.md); `exact_conv`
+keeps the direct one.
 
 Those of integers are exact.  They are multiplied as 16-bit pairs, which products of
 transformed numbers are as well (linalg/products/integer_winograd.py): a target's dot
@@ -31,7 +32,9 @@ from nanoloom.target.instructions.choose import dot_for, pair_products
 
 Shape: TypeAlias = tuple[int, ...]
 TILES = (2, 4)  # results along an axis
-LOST = {2: 2, 4: 6}  # bits of 32 that integers of a tile's results are too large by
+STRIDES = (1, 2)
+# Bits of 32 that integers of a tile's results are too large by, by its stride.
+LOST = {(2, 1): 2, (4, 1): 6, (2, 2): 0, (4, 2): 2}
 TAPS = 3
 OF_FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16)  # both are computed in f32
 GAIN = 0.9  # of the direct method's time that another one takes, at most
@@ -68,20 +71,22 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Image:
-    """depth: channels that a result reads, of so many groups of them."""
+    """depth: channels that a result reads, of so many groups of them; stride: how far
+    from where the next one does."""
 
     depth: int
     groups: int = 1
+    stride: int = 1
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A convolution of x by w, channels last.  fits: a tile, by its sums."""
+    """A convolution of x by w, channels last.  fits: a tile and stride, by its sums."""
 
     x: ir.Value
     w: ir.Value
     numbers: Numbers
-    fits: Callable[[int], bool] = lambda _: True
+    fits: Callable[[int, int], bool] = lambda tile, stride: True
 
 
 Candidates = Callable[[ir.Node], Candidate | None]
@@ -115,8 +120,8 @@ def of_integers(target: Target) -> Candidates:
         if found is None or dot_for(target, *found.signs) is not None:
             return None
 
-        def fits(tile: int) -> bool:
-            (low, high), limit = found.extremes(), 1 << 31 - LOST[tile]
+        def fits(tile: int, stride: int) -> bool:
+            (low, high), limit = found.extremes(), 1 << 31 - LOST[tile, stride]
             return -limit <= low and high < limit
 
         return Candidate(found.x, found.w, numbers, fits)
@@ -173,11 +178,12 @@ def tiles_of(
     """
 
     def tile(node: ir.Node, found: Candidate) -> int | None:
-        if not is_square(node, found.x, found.w):
+        stride = stride_of(node, found.x, found.w)
+        if stride is None:
             return None
         results, depth = sizes(shape_of(node.outputs[0])), shape_of(found.w)[1]
-        tiles = list(filter(found.fits, TILES))
-        image = Image(depth, Origin.of(node).int("group", 1))
+        tiles = [m for m in TILES if found.fits(m, stride)]
+        image = Image(depth, Origin.of(node).int("group", 1), stride)
         if image.groups > 1 and depth <= FEW_CHANNELS:
             return None
         return best_tile(results, image, found.numbers, target, tiles)
@@ -185,14 +191,17 @@ def tiles_of(
     return tuple(tile(*each) for each in convolutions.items())
 
 
-def is_square(node: ir.Node, x: ir.Value, w: ir.Value) -> bool:
-    """Whether a convolution of x has constant filters w, 3x3, stride 1, no gaps."""
-    if w.const_value is None or not is_static(x):
-        return False
+def stride_of(node: ir.Node, x: ir.Value, w: ir.Value) -> int | None:
+    """The stride of a convolution of x with constant filters w, 3x3, without gaps.
+
+    None for others, or if it is another one along each axis.
+    """
+    if w.const_value is None or not is_static(x) or shape_of(w)[2:] != (TAPS, TAPS):
+        return None
     given = node.attributes
-    steps = [given[name] for name in ("strides", "dilations") if name in given]
-    plain = all(set(step.as_ints()) == {1} for step in steps)
-    return plain and shape_of(w)[2:] == (TAPS, TAPS)
+    gaps = set(given["dilations"].as_ints()) if "dilations" in given else {1}
+    strides = set(given["strides"].as_ints()) if "strides" in given else {1}
+    return strides.pop() if gaps == {1} and strides in ({s} for s in STRIDES) else None
 
 
 def best_tile(
@@ -224,9 +233,9 @@ def tiled(
     """What a convolution takes in such tiles: in products, with what memory takes."""
     n, high, wide, made = result
     worth = numbers.products / BYTES  # products a byte
-    points = (tile + TAPS - 1) ** 2
+    points = places_along(tile, image.stride) ** 2
     count = n * -(-high // tile) * -(-wide // tile)
-    sums = transform_products(tile)
+    sums = transform_products(tile, image.stride)
     channels = image.depth * image.groups
     whole = -(-channels // numbers.lanes) * numbers.lanes
     moved = sums[0] * whole + numbers.sums * sums[1] * made
@@ -251,7 +260,18 @@ def together(one: float, other: float) -> float:
     return max(one, other) + min(one, other) / 4
 
 
-def transform_products(tile: int) -> tuple[int, int]:
-    """Of a tile of one channel of the image, and of one of the result."""
-    side = tile + TAPS - 1
-    return side * side * (tile + side), tile * side * (side + tile)
+def transform_products(tile: int, stride: int) -> tuple[int, int]:
+    """Of a tile of one channel of the image, and of one of the result.
+
+    Phases of one tap are taken as they are.
+    """
+    side = places_along(tile, stride)
+    phases = [len(range(p, TAPS, stride)) for p in range(stride)]
+    image = sum((tile + taps - 1) ** 2 if taps > 1 else tile for taps in phases)
+    result = sum(tile * (tile + taps - 1) if taps > 1 else tile for taps in phases)
+    return image * (stride * tile + side), result * (side + tile)
+
+
+def places_along(tile: int, stride: int) -> int:
+    """How many products there are along an axis of a tile."""
+    return tile * stride + TAPS - stride

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -121,14 +122,17 @@ g (float[1, 64, h, w] x) => (float[1, 64, hh, ww] y)
 
 
 @pytest.mark.parametrize("tile", winograd.TILES)
+@pytest.mark.parametrize(
+    ("stride", "few"), [(1, ((5, 4), (3, 3))), (2, ((7, 5), (5, 6)))]
+)
 def test_tiles_that_end_with_an_image_or_behind_it(
-    tmp_path: Path, tile: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, tile: int, stride: int, few: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By Winograd's method, with a border and without, even and odd numbers."""
-    monkeypatch.setattr(winograd, "TILES", (tile,))
-    made = model(TILES)
+    monkeypatch.setattr(winograd, "best_tile", lambda *_: tile)
+    made = model(TILES.replace("1]>", f"1], strides = [{stride}, {stride}]>"))
     program = nanoloom.compile(made, threads=1, cache=Cache(tmp_path))
-    for height, width in ((34, 66), (33, 65), (35, 62), (5, 4), (3, 3)):
+    for height, width in ((34, 66), (33, 65), (35, 62), *few):
         random = np.random.default_rng(height)
         x = random.standard_normal((1, 64, height, width)).astype(np.float32)
         y, right = program({"x": x})["y"], wanted(made, x)

@@ -99,6 +99,20 @@ def test_few_pixels_have_tiles_of_their_own() -> None:
     assert same.for_few_pixels() is None
 
 
+@pytest.mark.parametrize(
+    ("strides", "tile"), [([1, 1], 4), ([2, 2], 2), ([1, 2], None), ([3, 3], None)]
+)
+def test_strides(strides: list[int], tile: int | None) -> None:
+    shapes = (1, 512, 28, 28), (512, 512, 3, 3)
+    assert tile_of(*shapes, pads=SAME, strides=strides) == tile
+
+
+def test_less_is_saved_of_stride_2() -> None:
+    """25 products for 36 instead of 16: not what the sums around them take."""
+    shapes = (1, 64, 56, 56), (64, 64, 3, 3)
+    assert tile_of(*shapes, pads=SAME, strides=[2, 2]) is None
+
+
 @pytest.mark.parametrize(("depth", "tile"), [(1, None), (16, None), (24, 4), (32, 4)])
 def test_groups(depth: int, tile: int | None) -> None:
     """Of many channels each: what their sums are made of outweighs their number."""
@@ -109,7 +123,6 @@ def test_groups(depth: int, tile: int | None) -> None:
 @pytest.mark.parametrize(
     ("image", "filters", "attributes"),
     [
-        ((1, 64, 56, 56), (64, 64, 3, 3), {"strides": [2, 2]}),
         ((1, 64, 56, 56), (64, 64, 3, 3), {"dilations": [2, 2]}),
         ((1, 64, 56, 56), (64, 16, 3, 3), {"group": 4}),
         ((1, 64, 56, 56), (64, 64, 3, 1), {}),

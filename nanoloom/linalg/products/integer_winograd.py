@@ -4,7 +4,8 @@
 
 B has integers.  U = G g G' has if each row of G is multiplied by some number; A makes
 up for what its place is then too large by, so that all of y is D^2 times too large, D
-being the least common multiple of G's denominators: 2 for tiles of 2 x 2, 24 for 4 x 4.
+being the least common multiple of G's denominators: 2 for tiles of 2 x 2, 24 for 4 x 4,
+1 and 6 of stride 2.
 Sums wrap, which leaves them exact modulo 2^32.  There the odd part of D has an inverse:
 A is multiplied by it.  The even part, 2^bits, is shifted out, and y is left where it
 has so many bits less than 32: graph/winograd.py sees to it.
@@ -21,6 +22,7 @@ from math import lcm
 
 import numpy as np
 
+from nanoloom.graph.winograd import places_along
 from nanoloom.linalg.builder.builder import Builder
 from nanoloom.linalg.builder.scalar import Scalar
 from nanoloom.linalg.builder.tensor import Tensor, changed, constant_tensor
@@ -30,6 +32,7 @@ from nanoloom.linalg.products.winograd import (
     fill_transformed,
     image_of,
     products,
+    steps,
     transformed,
     transforms,
     with_room,
@@ -46,8 +49,8 @@ PARTS = range(1, 1 << 10)  # that G's numbers are multiples of: 24 are needed
 class IntegerTransforms:
     """The matrices of one dimension, results being 2^(bits / 2) times too large.
 
-    image: B [m + 2, m + 2] and filters: G [m + 2, 3] in int16, result: A [m, m + 2] in
-    int32 modulo 2^32.
+    image: B and filters: G in int16, result: A in int32 modulo 2^32, of the shapes of
+    Transforms.
     """
 
     image: Array
@@ -57,8 +60,8 @@ class IntegerTransforms:
 
 
 @cache
-def integer_transforms(tile: int) -> IntegerTransforms:
-    given = transforms(tile)
+def integer_transforms(tile: int, stride: int = 1) -> IntegerTransforms:
+    given = transforms(tile, stride)
     parts = [denominator(row) for row in given.filters]
     whole = lcm(*parts)
     even = whole & -whole  # the largest power of two that divides it
@@ -90,15 +93,16 @@ def odd_of(number: int) -> int:
 
 @dataclass(frozen=True)
 class IntegerFilters(Derivation):
-    """Filters [f, c, 3, 3] of at most 9 bits as U [m + 2, m + 2, c, f] in int16."""
+    """Filters [f, c, 3, 3] of at most 9 bits as U [p, p, c, f] in int16."""
 
     tile: int
+    stride: int = 1
 
     def __str__(self) -> str:
-        return f"winograd[{self.tile}, int16]"
+        return f"winograd[{self.tile}, {self.stride}, int16]"
 
     def shape(self, given: Shape) -> Shape:
-        side = len(integer_transforms(self.tile).filters)
+        side = places_along(self.tile, self.stride)
         return (side, side, given[1], given[0])
 
     def dtype(self, given: np.dtype) -> np.dtype:
@@ -106,7 +110,7 @@ class IntegerFilters(Derivation):
 
     def of(self, array: Stored) -> Stored:
         made = np.empty(self.shape(array.shape), INT16)
-        matrix = integer_transforms(self.tile).filters
+        matrix = integer_transforms(self.tile, self.stride).filters
         fill_transformed(made, array, matrix, np.float32)  # exact: below 2^24
         return made
 
@@ -125,12 +129,15 @@ def integer_winograd(
     around: the number that stands in the padding.  w: [f, c / groups, 3, 3] of at most
     9 bits.
     """
-    given = integer_transforms(tile)
-    image = constant_tensor(given.image, f"winograd{tile}.image.int16")
-    result = constant_tensor(given.result, f"winograd{tile}.result.int32")
+    stride = steps(window)
+    given, name = integer_transforms(tile, stride), f"winograd{tile}.{stride}"
+    image = constant_tensor(given.image, f"{name}.image.int16")
+    result = constant_tensor(given.result, f"{name}.result.int32")
     padded = with_room(b, x, window, tile, around)
-    places = transformed(b, padded, image, counts_of(window, tile), tile)
-    whole = products(b, places, changed(w, IntegerFilters(tile)), result, groups)
+    counts, step = counts_of(window, tile), tile * stride
+    places = transformed(b, padded, image, counts, step)
+    filters = changed(w, IntegerFilters(tile, stride))
+    whole = products(b, places, filters, result, groups)
 
     def shifted(sum_: Scalar) -> Scalar:
         return sum_ >> given.bits

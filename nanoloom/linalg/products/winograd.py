@@ -5,9 +5,14 @@ In one dimension, m results y of m + 2 numbers d and 3 taps g are
     y = A ((G g) * (B d))
 
 with constant matrices (S. Winograd, Arithmetic complexity of computations, 1980; A.
-Lavin and S. Gray, Fast algorithms for convolutional neural networks, 2015).  In two
-dimensions this is done along each axis; the products of all channels are then one
-matrix product for each of the (m + 2)^2 places of a tile:
+Lavin and S. Gray, Fast algorithms for convolutional neural networks, 2015).  Of stride
+2 the results are sums of two such convolutions, of every second number with every
+second tap, side by side in the matrices:
+
+    y[i] = (d[2i] g[0] + d[2i + 2] g[2])  +  d[2i + 1] g[1]
+
+In two dimensions this is done along each axis; the products of all channels are then
+one matrix product for each of the (m + 2)^2 places of a tile, (2m + 1)^2 of stride 2:
 
     V = B d B'      M[place] = V[place] @ U[place]      y = A M A'
 
@@ -22,7 +27,7 @@ from functools import cache
 
 import numpy as np
 
-from nanoloom.graph.winograd import TAPS
+from nanoloom.graph.winograd import TAPS, places_along
 from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import (
     PARALLEL,
@@ -47,7 +52,8 @@ BLOCK = 1 << 20  # numbers of filters that are transformed at once
 class Transforms:
     """The matrices of one dimension, in float64: exact but for G's thirds.
 
-    image: B [m + 2, m + 2].  filters: G [m + 2, 3].  result: A [m, m + 2].
+    Of p products for m results.  image: B [p, numbers that the results read].  filters:
+    G [p, 3].  result: A [m, p].
     """
 
     image: Array
@@ -56,9 +62,31 @@ class Transforms:
 
 
 @cache
-def transforms(tile: int) -> Transforms:
-    """Toom and Cook's multiplication of polynomials, transposed, for m = tile."""
-    side = tile + TAPS - 1
+def transforms(tile: int, stride: int = 1) -> Transforms:
+    """The matrices of `tile` results, of the taps of each phase of the stride."""
+    phases = [minimal(tile, len(range(p, TAPS, stride))) for p in range(stride)]
+    side, reach = sum(len(x.image) for x in phases), stride * (tile - 1) + TAPS
+    made = Transforms(
+        np.zeros((side, reach)), np.zeros((side, TAPS)), np.zeros((tile, side))
+    )
+    first = 0
+    for phase, each in enumerate(phases):
+        rows = slice(first, first + len(each.image))
+        made.image[rows, phase::stride] = each.image
+        made.filters[rows, phase::stride] = each.filters
+        made.result[:, rows] = each.result
+        first = rows.stop
+    return made
+
+
+def minimal(tile: int, taps: int) -> Transforms:
+    """Toom and Cook's multiplication of polynomials, transposed, for m = tile.
+
+    Of one tap a result is a product, and there is nothing to do around it.
+    """
+    if taps == 1:
+        return Transforms(np.eye(tile), np.ones((tile, 1)), np.eye(tile))
+    side = tile + taps - 1
     points = POINTS[: side - 1]
     others = [[a for a in points if a != point] for point in points]
     pairs = zip(points, others, strict=True)
@@ -68,8 +96,8 @@ def transforms(tile: int) -> Transforms:
     for place, roots in enumerate([*others, points]):
         coefficients = np.poly(roots)[::-1]
         image[place, : len(coefficients)] = np.round(coefficients)
-    filters, result = np.zeros((side, TAPS)), np.zeros((tile, side))
-    filters[:-1] = powers[:, :TAPS] / np.array(scales)[:, None]
+    filters, result = np.zeros((side, taps)), np.zeros((tile, side))
+    filters[:-1] = powers[:, :taps] / np.array(scales)[:, None]
     result[:, :-1] = powers[:, :tile].T
     filters[-1, -1] = result[-1, -1] = 1
     return Transforms(image, filters, result)
@@ -77,20 +105,22 @@ def transforms(tile: int) -> Transforms:
 
 @dataclass(frozen=True)
 class TransformedFilters(Derivation):
-    """Filters [f, c, 3, 3] as [m + 2, m + 2, c, f]: G g G', rounded once."""
+    """Filters [f, c, 3, 3] as [p, p, c, f], p x p places: G g G', rounded once."""
 
     tile: int
+    stride: int = 1
 
     def __str__(self) -> str:
-        return f"winograd[{self.tile}]"
+        return f"winograd[{self.tile}, {self.stride}]"
 
     def shape(self, given: Shape) -> Shape:
-        side = self.tile + TAPS - 1
+        side = places_along(self.tile, self.stride)
         return (side, side, given[1], given[0])
 
     def of(self, array: Stored) -> Stored:
         made = np.empty(self.shape(array.shape), array.dtype)
-        fill_transformed(made, array, transforms(self.tile).filters, np.float64)
+        matrix = transforms(self.tile, self.stride).filters
+        fill_transformed(made, array, matrix, np.float64)
         return made
 
 
@@ -126,20 +156,27 @@ def winograd(
     bias: [f].  Of floats of 16 bits all between is in 32, and the result is rounded
     once.
     """
-    counts, wide = counts_of(window, tile), computed_as(x.dtype)
-    given = transforms(tile)
-    image = constant_tensor(given.image.astype(wide), f"winograd{tile}.image")
-    result = constant_tensor(given.result.astype(wide), f"winograd{tile}.result")
+    counts, wide, stride = counts_of(window, tile), computed_as(x.dtype), steps(window)
+    given, name = transforms(tile, stride), f"winograd{tile}.{stride}"
+    image = constant_tensor(given.image.astype(wide), f"{name}.image")
+    result = constant_tensor(given.result.astype(wide), f"{name}.result")
     image, result = changed(image, Coefficients()), changed(result, Coefficients())
     if w.dtype != wide:
         w = changed(w, Cast(wide))
-    places = transformed(b, with_room(b, x, window, tile), image, counts, tile)
-    filters = changed(w, TransformedFilters(tile))
+    step = tile * stride
+    places = transformed(b, with_room(b, x, window, tile), image, counts, step)
+    filters = changed(w, TransformedFilters(tile, stride))
     whole = products(b, places, filters, result, groups)
     if bias is not None:
         placed = BroadcastOperand(b.cast(bias, wide), (whole.rank - 1,))
         whole = combine(b, add, whole.shape, wide, whole, placed)
     return image_of(b, b.cast(whole, x.dtype), window)
+
+
+def steps(window: Window) -> int:
+    """The stride along each axis."""
+    (stride,) = set(window.strides)
+    return stride
 
 
 def counts_of(window: Window, tile: int) -> list[int]:
@@ -158,7 +195,7 @@ def with_room(
 def products(
     b: Builder, places: Tensor, filters: Tensor, result: Tensor, groups: int = 1
 ) -> Tensor:
-    """Tiles y [n, y, m, x, m, f] of V [n, y, x, m + 2, m + 2, c], U, and matrix A."""
+    """Tiles y [n, y, m, x, m, f] of V [n, y, x, p, p, c], U, and matrix A."""
     if groups == 1:
         made = b.einsum("nyxabc,abck->nyxabk", places, filters, dtype=result.dtype)
     else:
@@ -193,36 +230,39 @@ def room(window: Window, counts: Sequence[int], tile: int) -> list[int]:
 
     As much as any of them may where images are of any size.
     """
+    stride = steps(window)
     if window.whole:
-        return [high + tile - 1 for high in window.high]
+        return [high + stride * (tile - 1) for high in window.high]
     extents = zip(counts, window.size, window.low, strict=True)
-    return [tile * count + TAPS - 1 - size - low for count, size, low in extents]
+    reach = ((stride * (tile * count - 1) + TAPS, *other) for count, *other in extents)
+    return [max(0, end - size - low) for end, size, low in reach]
 
 
 def transformed(
-    b: Builder, x: Tensor, matrix: Tensor, counts: Sequence[int], tile: int
+    b: Builder, x: Tensor, matrix: Tensor, counts: Sequence[int], step: int
 ) -> Tensor:
-    """The tiles of an image [n, h, w, c] as V [n, y, x, m + 2, m + 2, c], of B's type.
+    """The tiles of an image [n, h, w, c] as V [n, y, x, p, p, c], of B's type.
 
-    Tiles overlap by two: what lies below each other is added first, for all columns.
+    step: from a tile of the image to the next.  They overlap: what lies below each
+    other is added first, for all columns.
     """
     n, _, wide, channels = x.shape
     side = matrix.shape[0]
-    high = sums(b, matrix, x, (n, counts[0], side, wide, channels), "nyawci", tile)
+    high = sums(b, matrix, x, (n, counts[0], side, wide, channels), "nyawci", step)
     shape = (n, *counts, side, side, channels)
-    return sums(b, matrix, high, shape, "nyxabcj", tile)
+    return sums(b, matrix, high, shape, "nyxabcj", step)
 
 
 def sums(
-    b: Builder, matrix: Tensor, x: Tensor, shape: Sequence[int], axes: str, tile: int
+    b: Builder, matrix: Tensor, x: Tensor, shape: Sequence[int], axes: str, step: int
 ) -> Tensor:
     """B along one axis of x: for rows (axes nyawci), or columns (nyxabcj) of tiles."""
     at = dict(zip(axes, map(ir.AffineDimExpr.get, range(len(axes))), strict=True))
     if "w" in at:
-        left, read = "ai", [at["n"], at["y"] * tile + at["i"], at["w"], at["c"]]
+        left, read = "ai", [at["n"], at["y"] * step + at["i"], at["w"], at["c"]]
     else:
         left = "bj"
-        read = [at["n"], at["y"], at["a"], at["x"] * tile + at["j"], at["c"]]
+        read = [at["n"], at["y"], at["a"], at["x"] * step + at["j"], at["c"]]
     free = len(shape)
     out = b.full(shape, 0, matrix.dtype)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nanoloom.graph.winograd import LOST, TILES
+from nanoloom.graph.winograd import LOST, STRIDES, TILES
 from nanoloom.linalg.builder.window import Window
 from nanoloom.linalg.products.integer_winograd import (
     INT16,
@@ -17,46 +17,52 @@ from nanoloom.linalg.products.integer_winograd import (
 )
 from nanoloom.target import Target, by_name
 from tests.linalg.bounds import sample
-from tests.linalg.products.test_winograd import convolved
+from tests.linalg.products.test_winograd import convolved, window_of
 from tests.vector.checks import check
 from tests.vector.kernel_harness import Array, backwards, run, targets
 from tests.vector.nanokernel.reference import machine
 
 EACH_TILE = pytest.mark.parametrize("tile", TILES)
+EACH_STRIDE = pytest.mark.parametrize("stride", STRIDES)
 
 
 @EACH_TILE
-def test_one_dimension_is_exact_modulo_a_power_of_two(tile: int) -> None:
-    given = integer_transforms(tile)
-    d, g = np.arange(3, tile + 5), np.array([5, -3, 2])
+@EACH_STRIDE
+def test_one_dimension_is_exact_modulo_a_power_of_two(tile: int, stride: int) -> None:
+    given = integer_transforms(tile, stride)
+    d, g = np.arange(3, stride * (tile - 1) + 6), np.array([5, -3, 2])
     image, filters, result = (
         matrix.astype(np.int64) for matrix in (given.image, given.filters, given.result)
     )
     got = result @ ((filters @ g) * (image @ d))
-    wanted = np.correlate(d, g, "valid") * 2 ** (given.bits // 2)
+    wanted = np.correlate(d, g, "valid")[::stride] * 2 ** (given.bits // 2)
     assert ((got - wanted) % 2**32 == 0).all()
     assert (wanted % 2**32 != 0).any()
 
 
 @EACH_TILE
-def test_transformed_numbers_fit(tile: int) -> None:
+@EACH_STRIDE
+def test_transformed_numbers_fit(tile: int, stride: int) -> None:
     """255 in the image and in the filters, with the worst signs."""
-    given = integer_transforms(tile)
+    given = integer_transforms(tile, stride)
     for matrix in (given.image, given.filters):
         assert 255 * abs(matrix).sum(1, dtype=int).max() ** 2 < 2**15
-    assert given.bits == LOST[tile]
+    assert given.bits == LOST[tile, stride]
 
 
 @EACH_TILE
+@EACH_STRIDE
 def test_filters_in_blocks_are_those_at_once(
-    tile: int, monkeypatch: pytest.MonkeyPatch
+    tile: int, stride: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    w, change = sample(1, (13, 7, 3, 3), "int8", -128, 127), IntegerFilters(tile)
+    w = sample(1, (13, 7, 3, 3), "int8", -128, 127)
+    change = IntegerFilters(tile, stride)
     whole = change.of(w)
     assert whole.shape == change.shape(w.shape)
     assert whole.dtype == change.dtype(w.dtype) == INT16
     monkeypatch.setattr("nanoloom.linalg.products.winograd.BLOCK", 200)
-    assert (change.of(w) == whole).all() and str(change) == f"winograd[{tile}, int16]"
+    assert (change.of(w) == whole).all()
+    assert str(change) == f"winograd[{tile}, {stride}, int16]"
 
 
 def compared(
@@ -92,13 +98,12 @@ CASES = [
 
 @pytest.mark.drawn
 @EACH_TILE
+@EACH_STRIDE
 @pytest.mark.parametrize("target", targets(), ids=str)
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_numbers(tile: int, target: Target, case: Any) -> None:
+def test_numbers(tile: int, stride: int, target: Target, case: Any) -> None:
     kind, weight, shape, made, low, after, around = case
-    size = shape[1:3]
-    result = tuple(s + a + z - 2 for s, a, z in zip(size, low, after, strict=True))
-    window = Window((3, 3), (1, 1), (1, 1), low, after, size, result)
+    window = window_of(shape[1:3], low, after, stride)
     x = sample(2, shape, kind, -128, 255)
     ends = (-128, 127) if weight == "int8" else (-255, 255)
     w = sample(3, (made, shape[3], 3, 3), weight, *ends)
@@ -108,8 +113,9 @@ def test_numbers(tile: int, target: Target, case: Any) -> None:
 
 
 @EACH_TILE
-def test_groups(tile: int) -> None:
-    window = Window((3, 3), (1, 1), (1, 1), (1, 1), (1, 1), (7, 9), (7, 9))
+@EACH_STRIDE
+def test_groups(tile: int, stride: int) -> None:
+    window = window_of((7, 9), stride=stride)
     x = sample(2, (1, 7, 9, 36), "uint8", -128, 255)
     w = sample(3, (15, 12, 3, 3), "int8", -128, 127)
     got, exact = compared(x, w, window, 5, tile, by_name("x86-64-v3"), groups=3)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nanoloom.graph.winograd import places_along
 from nanoloom.linalg.builder.window import Window
 from nanoloom.linalg.products.winograd import TransformedFilters, transforms, winograd
 from nanoloom.target import Target
@@ -15,23 +16,28 @@ from tests.vector.checks import check
 from tests.vector.kernel_harness import Array, backwards, run, targets
 
 TILES = pytest.mark.parametrize("tile", [2, 3, 4])
+STRIDES = pytest.mark.parametrize("stride", [1, 2])
 
 
 @TILES
-def test_one_dimension_is_exact_on_small_integers(tile: int) -> None:
+@STRIDES
+def test_one_dimension_is_exact_on_small_integers(tile: int, stride: int) -> None:
     """The matrices are those of a convolution: no rounding in float64 but G's."""
-    given = transforms(tile)
-    d, g = np.arange(3.0, tile + 5), np.array([5.0, -3, 2])
-    exact = np.correlate(d, g, "valid")
+    given = transforms(tile, stride)
+    d, g = np.arange(3.0, stride * (tile - 1) + 6), np.array([5.0, -3, 2])
+    exact = np.correlate(d, g, "valid")[::stride]
     got = given.result @ ((given.filters @ g) * (given.image @ d))
     assert np.abs(got - exact).max() < 1e-12 * np.abs(exact).max()
     assert np.abs(got - exact[::-1]).max() > 1
+    assert len(given.image) == places_along(tile, stride)
 
 
-@pytest.mark.parametrize(("tile", "stated"), [(2, 16), (4, 861)])
-def test_how_far_roundings_grow(tile: int, stated: int) -> None:
+@pytest.mark.parametrize(
+    ("tile", "stride", "stated"), [(2, 1, 16), (4, 1, 861), (2, 2, 9), (4, 2, 206)]
+)
+def test_how_far_roundings_grow(tile: int, stride: int, stated: int) -> None:
     """What docs/convolutions.md calls a: the method's numbers for its result's."""
-    given = transforms(tile)
+    given = transforms(tile, stride)
     sums = np.abs(given.image).sum(1)
     axis = np.abs(given.result) @ (np.abs(given.filters) * sums[:, None])
     assert stated - 1 < axis.max() ** 2 <= stated
@@ -40,22 +46,24 @@ def test_how_far_roundings_grow(tile: int, stated: int) -> None:
 def test_an_infinity_is_in_all_of_its_tile() -> None:
     x, w = sample(2, (1, 8, 8, 4), "float32"), sample(3, (5, 4, 3, 3), "float32")
     x[0, 1, 1, 2] = np.inf
-    window = Window((3, 3), (1, 1), (1, 1), (1, 1), (1, 1), (8, 8), (8, 8))
+    window = window_of((8, 8))
     got = run(lambda b, x: winograd(b, x, b.constant(w), window, 4, None), x)
     assert not np.isfinite(got[0, :4, :4]).any()
     assert np.isfinite(got[0, 4:, 4:]).all()
 
 
 @TILES
+@STRIDES
 def test_filters_in_blocks_are_those_at_once(
-    tile: int, monkeypatch: pytest.MonkeyPatch
+    tile: int, stride: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     w = sample(1, (13, 7, 3, 3), "float32")
-    change = TransformedFilters(tile)
+    change = TransformedFilters(tile, stride)
     whole = change.of(w)
     assert whole.shape == change.shape(w.shape) and whole.dtype == w.dtype
     monkeypatch.setattr("nanoloom.linalg.products.winograd.BLOCK", 200)
-    assert (change.of(w) == whole).all() and str(change) == f"winograd[{tile}]"
+    assert (change.of(w) == whole).all()
+    assert str(change) == f"winograd[{tile}, {stride}]"
 
 
 @TILES
@@ -74,37 +82,48 @@ def convolved(x: Array, w: Array, window: Window) -> Array:
     """In the type of its arguments; x [n, h, w, c], w [f, c, 3, 3]."""
     margins = zip(window.low, window.high, strict=True)
     padded = np.pad(x, [(0, 0), *margins, (0, 0)])
-    high, wide = window.result
+    (high, wide), (step, _) = window.result, window.strides
     made = np.zeros((x.shape[0], high, wide, w.shape[0]), x.dtype)
     for i, j in np.ndindex(3, 3):
-        made += padded[:, i : i + high, j : j + wide] @ w[:, :, i, j].T
+        seen = padded[:, i::step, j::step][:, :high, :wide]
+        made += seen @ w[:, :, i, j].T
     return made
 
 
 def magnitude(x: Array, w: Array, window: Window, tile: int) -> Array:
     """What roundings are relative to: the method on absolute values."""
-    image, filters, result = (
-        abs(m)
-        for m in (getattr(transforms(tile), n) for n in ("image", "filters", "result"))
-    )
+    step = window.strides[0]
+    given = transforms(tile, step)
+    image, filters, result = map(abs, (given.image, given.filters, given.result))
     n, _, _, channels = x.shape
     high, wide = (-(-extent // tile) for extent in window.result)
-    most = (window.low, [tile * high + 2, tile * wide + 2])
-    padded = np.zeros((n, *most[1], channels))
-    (top, left), (rows, columns) = most[0], x.shape[1:3]
-    padded[:, top : top + rows, left : left + columns] = abs(x)
+    padded = np.zeros((n, *(step * tile * c + 3 for c in (high, wide)), channels))
+    (top, left), (rows, columns) = window.low, x.shape[1:3]
+    inside = padded[:, top : top + rows, left : left + columns]
+    inside += abs(x)[:, : inside.shape[1], : inside.shape[2]]
     u = np.einsum("ai,bj,fcij->abcf", filters, filters, abs(w))
     made = np.zeros((n, high * tile, wide * tile, w.shape[0]))
-    for y in range(high):
-        for z in range(wide):
-            here = (slice(y * tile, y * tile + tile), slice(z * tile, z * tile + tile))
-            d = padded[
-                :, y * tile : y * tile + tile + 2, z * tile : z * tile + tile + 2
-            ]
-            v = np.einsum("ai,bj,nijc->nabc", image, image, d)
-            m = np.einsum("nabc,abcf->nabf", v, u)
-            made[:, *here] = np.einsum("ia,jb,nabf->nijf", result, result, m)
+    reach = image.shape[1]
+    for y, z in np.ndindex(high, wide):
+        first, left = step * tile * y, step * tile * z
+        d = padded[:, first : first + reach, left : left + reach]
+        v = np.einsum("ai,bj,nijc->nabc", image, image, d)
+        m = np.einsum("nabc,abcf->nabf", v, u)
+        here = (slice(y * tile, y * tile + tile), slice(z * tile, z * tile + tile))
+        made[:, *here] = np.einsum("ia,jb,nabf->nijf", result, result, m)
     return made[:, : window.result[0], : window.result[1]]
+
+
+def window_of(
+    size: tuple[int, ...],
+    low: tuple[int, ...] = (1, 1),
+    high: tuple[int, ...] = (1, 1),
+    stride: int = 1,
+) -> Window:
+    """Windows of 3x3 over an image."""
+    read = [s + a + z - 3 for s, a, z in zip(size, low, high, strict=True)]
+    result = tuple(n // stride + 1 for n in read)
+    return Window((3, 3), (stride,) * 2, (1, 1), low, high, size, result)
 
 
 CASES = [
@@ -121,7 +140,7 @@ CASES = [
 def test_halves_are_rounded_at_the_end_alone(tile: int, biased: bool) -> None:
     """All between is of 32 bits: errors are those of float32, and one rounding."""
     size, channels, made = (9, 7), 21, 13
-    window = Window((3, 3), (1, 1), (1, 1), (1, 1), (1, 1), size, size)
+    window = window_of(size)
     x = sample(2, (2, *size, channels), "float16")
     w = sample(3, (made, channels, 3, 3), "float16")
     bias = sample(4, (made,), "float16")
@@ -142,15 +161,14 @@ def test_halves_are_rounded_at_the_end_alone(tile: int, biased: bool) -> None:
 
 @pytest.mark.drawn
 @TILES
+@STRIDES
 @pytest.mark.parametrize("target", targets(), ids=str)
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_numbers(tile: int, target: Target, case: Any) -> None:
+def test_numbers(tile: int, stride: int, target: Target, case: Any) -> None:
     """Every second one with a bias."""
     n, high, wide, channels, made, low, after = case
     biased = CASES.index(case) % 2 == 0
-    size = (high, wide)
-    result = tuple(s + a + z - 2 for s, a, z in zip(size, low, after, strict=True))
-    window = Window((3, 3), (1, 1), (1, 1), low, after, size, result)
+    window = window_of((high, wide), low, after, stride)
     x = sample(2, (n, high, wide, channels), "float32")
     w = sample(3, (made, channels, 3, 3), "float32")
     bias = sample(4, (made,), "float32")
@@ -170,11 +188,12 @@ def test_numbers(tile: int, target: Target, case: Any) -> None:
 
 
 @TILES
+@STRIDES
 @pytest.mark.parametrize(("groups", "depth", "made"), [(3, 5, 4), (2, 24, 17)])
-def test_groups(tile: int, groups: int, depth: int, made: int) -> None:
+def test_groups(tile: int, stride: int, groups: int, depth: int, made: int) -> None:
     """Each has results of its own channels alone, in order."""
     size, features = (9, 7), groups * made
-    window = Window((3, 3), (1, 1), (1, 1), (1, 1), (1, 1), size, size)
+    window = window_of(size, stride=stride)
     x = sample(2, (2, *size, groups * depth), "float32")
     w, bias = (
         sample(3, (features, depth, 3, 3), "float32"),
