@@ -27,7 +27,7 @@ from nanoloom.graph.layout import DOMAIN
 from nanoloom.graph.shared_decisions import SharedDecisions
 from nanoloom.graph.types import is_static, shape_of
 from nanoloom.graph.value_origin import Origin
-from nanoloom.target.facts import Target
+from nanoloom.target.facts import Cache, Target
 from nanoloom.target.instructions.choose import dot_for, pair_products
 
 Shape: TypeAlias = tuple[int, ...]
@@ -243,9 +243,19 @@ def tiled(
     work = count * (points * depth * made + numbers.transforms * moved)
     between = numbers.image * channels + numbers.result * made
     between *= points * count
-    passes = PASSES if between > target.caches.l2 * PASSES else 0
     filters = worth * numbers.filters * points * image.depth * made
-    return together(work, filters) + worth * passes * between
+    return together(work, filters) + numbers.products * waits(between, target.caches)
+
+
+def waits(between: int, caches: Cache) -> float:
+    """Cycles for which transformed images and results of so many bytes are waited for.
+
+    From the last-level cache, if they take half of it at most; else from memory.
+    """
+    if between <= caches.l2 * PASSES:
+        return 0
+    near = 2 * between <= caches.l3
+    return PASSES * between * (caches.l3_cycles / caches.line if near else 1 / BYTES)
 
 
 def direct(result: Sequence[int], depth: int, numbers: Numbers) -> float:

@@ -66,14 +66,13 @@ def test_samples_have_the_tile_of_the_first() -> None:
 
 
 def test_one_image_counts_as_much_as_the_batch_of_a_sample() -> None:
-    """What the transformed images of three take from memory, one has in a cache."""
+    """What the transformed images of twelve take from memory, one has in a cache."""
     image, filters = (128, 14, 14), (24, 128, 3, 3)
     assert tile_of((1, *image), filters, pads=SAME) == 4
-    assert tile_of((3, *image), filters, pads=SAME) is None
-    assert (
-        tile_of((3, *image), filters, alike=SharedDecisions(images=True), pads=SAME)
-        == 4
-    )
+    assert tile_of((3, *image), filters, pads=SAME) == 4
+    assert tile_of((12, *image), filters, pads=SAME) is None
+    alike = SharedDecisions(images=True)
+    assert tile_of((12, *image), filters, alike=alike, pads=SAME) == 4
 
 
 @pytest.mark.parametrize(("channels", "side"), [(3, 32), (3, 64), (4, 64)])
@@ -109,7 +108,8 @@ def test_strides(strides: list[int], tile: int | None) -> None:
 
 def test_less_is_saved_of_stride_2() -> None:
     """25 products for 36 instead of 16: not what the sums around them take."""
-    shapes = (1, 64, 56, 56), (64, 64, 3, 3)
+    shapes = (1, 48, 56, 56), (32, 48, 3, 3)
+    assert tile_of(*shapes, pads=SAME) == 4
     assert tile_of(*shapes, pads=SAME, strides=[2, 2]) is None
 
 
