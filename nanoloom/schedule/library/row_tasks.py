@@ -195,8 +195,8 @@ def transposed_rows(
 
     All of a line is used then while it is near, and the result is written in few
     places.  Those that lie whole pages apart share a set of the first-level cache: half
-    a line then.  None if all fits into the second-level cache when it is written, or if
-    lines of the operand share few sets.
+    a line then.  None if lines of the operand share few sets, or where the result does
+    not and fits into the second-level cache when it is written.
     """
     size, line, page = bits(read.element) // 8, target.caches.line, target.caches.page
     extents = dict(zip(last.names, sizes, strict=True))
@@ -207,9 +207,9 @@ def transposed_rows(
         return None
     if place == len(sizes) - 2 and apart > below:  # rows of the result are short
         return line // size if sizes[-1] >= SQUARES else None
-    if size * prod(sizes) < target.caches.l2:
-        return None
-    return line // size // (2 if below % page == 0 else 1)
+    if below % page == 0:
+        return line // size // 2
+    return line // size if size * prod(sizes) >= target.caches.l2 else None
 
 
 def block_size(size: int, wanted: int) -> int:

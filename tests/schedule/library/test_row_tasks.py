@@ -75,3 +75,13 @@ def test_numbers(target: Target, shape: tuple[int, int, int]) -> None:
     )
     exact = np.maximum((wide(x) - wide(mean)) * wide(scale), 0)
     check(got, exact, 3, (abs(wide(x)) + abs(wide(mean))) * abs(wide(scale)))
+
+
+@pytest.mark.parametrize(("channels", "rows"), [(1024, 8), (960, 14), (512, 14)])
+def test_rows_whole_pages_apart_are_few(channels: int, rows: int) -> None:
+    """Of a transpose: they share the set of a cache that their lines are in."""
+    i, j, c = axes("i j c")
+    x, y = Buffer("x", (channels, 14, 14)), Buffer("y")
+    y[i, j, c] = maximum(x[c, i, j], 0)
+    (tasks,) = (w for w in words_of(computation(y)) if isinstance(w, Parallel))
+    assert tasks.sizes[1] == rows
