@@ -94,5 +94,5 @@ def test_the_first_table_takes_no_more_files() -> None:
 
 def test_a_file_that_is_gone_is_seen() -> None:
     text = PAGE.read_text("utf-8")
-    told = wrong(text.replace("`graph/winograd.py`", "`graph/gone.py`", 1))
+    told = wrong(text.replace("`graph/sign_values.py`", "`graph/gone.py`", 1))
     assert told == ["graph/gone.py is not there: remove its row, or correct its path"]

@@ -1,11 +1,11 @@
 """Which convolutions are computed by Winograd's method, and in tiles of how many.
 
-    y = Conv(x, w)  ->  y = Conv<winograd=m>(x, w)   w constant, 3x3, stride 1 or 2
+    y = Conv(x, w)  ->  y = Conv<winograd=m>(x, w)   w constant, stride 1 or 2, no gaps
 
-A tile of m x m results is made of (m + 2)^2 products instead of 9 m^2, of (2m + 1)^2 of
-stride 2, between sums with small constants (linalg/products/winograd.py).  Results
-differ from those of the direct method by rounding (docs/convolutions.md); `exact_conv`
-keeps the direct one.
+m results along each axis of several taps are made of fewer products than taps, between
+sums with small constants (winograd_transforms.py): of 3x3 with stride 1 a tile of m x m
+of (m + 2)^2 instead of 9 m^2.  Results differ from those of the direct method by
+rounding (docs/convolutions.md); `exact_conv` keeps the direct one.
 
 Those of integers are exact.  They are multiplied as 16-bit pairs, which products of
 transformed numbers are as well (linalg/products/integer_winograd.py): a target's dot
@@ -27,66 +27,33 @@ from nanoloom.graph.layout import DOMAIN
 from nanoloom.graph.shared_decisions import SharedDecisions
 from nanoloom.graph.types import is_static, shape_of
 from nanoloom.graph.value_origin import Origin
-from nanoloom.target.facts import Cache, Target
+from nanoloom.graph.winograd_cost import Axes, Image, Numbers, axes_of, best_tile
+from nanoloom.graph.winograd_transforms import integer_transforms, transforms
+from nanoloom.target.facts import Target
 from nanoloom.target.instructions.choose import dot_for, pair_products
 
 Shape: TypeAlias = tuple[int, ...]
 TILES = (2, 4)  # results along an axis
 STRIDES = (1, 2)
-# Bits of 32 that integers of a tile's results are too large by, by its stride.
-LOST = {(2, 1): 2, (4, 1): 6, (2, 2): 0, (4, 2): 2}
-TAPS = 3
+TAPS = 3  # along both axes, of images whose sizes are open
+MOST_GROWTH = 861  # of numbers within the method: that of 4 x 4 results of 3 x 3 taps
+LARGEST = 1 << 15  # transformed integers are smaller
 OF_FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16)  # both are computed in f32
-GAIN = 0.9  # of the direct method's time that another one takes, at most
-BYTES = 6  # from memory in a cycle of one core
 FEW = ((1, 2), (2, 3))  # of a sample's sides have images of few pixels
-# Products that writing and reading a group's sums takes, of a few channels each: 10 to
-# 27 of groups of 24 and 32 channels, as measured with AVX2.  Those of 16 channels,
-# whose direct products fill registers, take 1 to 4 % longer.
-SHORT = 16
+# Of a group, which are direct: their products fill registers, and take 1 to 4 % longer
+# in tiles.
 FEW_CHANNELS = 16
-PASSES = 3  # that transformed images and results make: written with a read, read again
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """What a convolution is computed in.
-
-    products: in a cycle of one core.  lanes: of an image's channels in a vector.
-    filters, image, result: bytes of a transformed number.  kept: bytes of a filter's
-    number for the direct method.  sums: products that take as long as one of a result's
-    sums.  transforms: the same of any sum around the products.  Without them and lanes
-    layers of 3 and 4 channels were made in tiles that took 2 to 7 times as long.
-    """
-
-    products: float
-    lanes: int
-    filters: int = 4
-    image: int = 4
-    result: int = 4
-    kept: int = 4
-    sums: int = 1
-    transforms: float = 1.2
-
-
-@dataclass(frozen=True)
-class Image:
-    """depth: channels that a result reads, of so many groups of them; stride: how far
-    from where the next one does."""
-
-    depth: int
-    groups: int = 1
-    stride: int = 1
+MOST_AXES = 2  # of an image
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A convolution of x by w, channels last.  fits: a tile and stride, by its sums."""
+    """A convolution of x by w, channels last.  fits: tiles along axes, by its sums."""
 
     x: ir.Value
     w: ir.Value
     numbers: Numbers
-    fits: Callable[[int, int], bool] = lambda tile, stride: True
+    fits: Callable[[Axes], bool] = lambda axes: True
 
 
 Candidates = Callable[[ir.Node], Candidate | None]
@@ -120,9 +87,16 @@ def of_integers(target: Target) -> Candidates:
         if found is None or dot_for(target, *found.signs) is not None:
             return None
 
-        def fits(tile: int, stride: int) -> bool:
-            (low, high), limit = found.extremes(), 1 << 31 - LOST[tile, stride]
-            return -limit <= low and high < limit
+        def fits(axes: Axes) -> bool:
+            made = [integer_transforms(axis) for axis in axes]
+            known = [each for each in made if each is not None]
+            image, filters = (
+                255 * prod(int(abs(m).sum(1, dtype=int).max()) for m in matrices)
+                for matrices in zip(*((x.image, x.filters) for x in known), strict=True)
+            )
+            (low, high), limit = found.extremes(), 1 << 31 - sum(x.bits for x in known)
+            small = max(image, filters) < LARGEST
+            return len(known) == len(made) and small and -limit <= low and high < limit
 
         return Candidate(found.x, found.w, numbers, fits)
 
@@ -144,8 +118,10 @@ def transform_convolutions(
         mark_all(found, tiles_of(found, target, lambda result: [result]))
         return
     if alike.tiles is None:
-        alike.tiles = tiles_of(found, target, of_any_batch)
-        alike.tiles_of_few = tiles_of(found, target, of_few_pixels)
+        alike.tiles, alike.tiles_of_few = (
+            tiles_of(found, target, sizes, alike.images)
+            for sizes in (of_any_batch, of_few_pixels)
+        )
     mark_all(found, alike.tiles)
 
 
@@ -163,125 +139,60 @@ def of_any_batch(result: Shape) -> list[Shape]:
 
 def of_few_pixels(result: Shape) -> list[Shape]:
     """The same where pixels are few: one image of half the sides, or two thirds."""
-    _, high, wide, made = result
-    return [(1, -(-high * n // d), -(-wide * n // d), made) for n, d in FEW]
+    _, *sides, made = result
+    return [(1, *(-(-side * n // d) for side in sides), made) for n, d in FEW]
 
 
 def tiles_of(
     convolutions: Mapping[ir.Node, Candidate],
     target: Target,
     sizes: Callable[[Shape], Sequence[Shape]],
+    images: bool = False,
 ) -> tuple[int | None, ...]:
     """Of each convolution; None for one by the direct method.
 
-    sizes: of the results that count, by a convolution's own.
+    sizes: of the results that count, by a convolution's own.  images: whether images
+    may be of any size; only those of 3x3 have programs for all of them.
     """
 
     def tile(node: ir.Node, found: Candidate) -> int | None:
-        stride = stride_of(node, found.x, found.w)
-        if stride is None:
+        windows = windows_of(node, found.x, found.w)
+        if windows is None or (images and [t for t, _ in windows] != [TAPS, TAPS]):
             return None
         results, depth = sizes(shape_of(node.outputs[0])), shape_of(found.w)[1]
-        tiles = [m for m in TILES if found.fits(m, stride)]
-        image = Image(depth, Origin.of(node).int("group", 1), stride)
+        image = Image(depth, Origin.of(node).int("group", 1), windows)
         if image.groups > 1 and depth <= FEW_CHANNELS:
             return None
+        tiles = [m for m in TILES if is_exact(axes_of(windows, m))]
+        tiles = [m for m in tiles if found.fits(axes_of(windows, m))]
         return best_tile(results, image, found.numbers, target, tiles)
 
     return tuple(tile(*each) for each in convolutions.items())
 
 
-def stride_of(node: ir.Node, x: ir.Value, w: ir.Value) -> int | None:
-    """The stride of a convolution of x with constant filters w, 3x3, without gaps.
+def windows_of(
+    node: ir.Node, x: ir.Value, w: ir.Value
+) -> tuple[tuple[int, int], ...] | None:
+    """Taps and stride along each axis of a convolution of x with constant filters w.
 
-    None for others, or if it is another one along each axis.
+    None for one with gaps, or in which no two taps are of the same phase.
     """
-    if w.const_value is None or not is_static(x) or shape_of(w)[2:] != (TAPS, TAPS):
+    if w.const_value is None or not is_static(x):
         return None
-    given = node.attributes
-    gaps = set(given["dilations"].as_ints()) if "dilations" in given else {1}
-    strides = set(given["strides"].as_ints()) if "strides" in given else {1}
-    return strides.pop() if gaps == {1} and strides in ({s} for s in STRIDES) else None
+    _, _, *taps = shape_of(w)
+    given, ones = node.attributes, [1] * len(taps)
+    gaps, strides = (
+        list(given[name].as_ints()) if name in given else ones
+        for name in ("dilations", "strides")
+    )
+    windows = tuple(zip(taps, strides, strict=True))
+    plain = gaps == ones and len(taps) <= MOST_AXES
+    fits = all(s in STRIDES and (t > 1 or s == 1) for t, s in windows)
+    return windows if plain and fits and any(t > s for t, s in windows) else None
 
 
-def best_tile(
-    results: Sequence[Sequence[int]],
-    image: Image,
-    numbers: Numbers,
-    target: Target,
-    tiles: Sequence[int],
-) -> int | None:
-    """The tile of the fastest way; None if that is the direct one.
-
-    results: [n, h, w, c] of the convolution, for sizes that count alike: what takes
-    the least product of times.
-    """
-    if not all(map(prod, results)):
-        return None
-
-    def cost(tile: int) -> float:
-        return prod(tiled(x, image, numbers, target, tile) for x in results)
-
-    best = min(tiles, key=cost, default=None)
-    usual = prod(GAIN * direct(x, image.depth, numbers) for x in results)
-    return best if best is not None and cost(best) < usual else None
-
-
-def tiled(
-    result: Sequence[int], image: Image, numbers: Numbers, target: Target, tile: int
-) -> float:
-    """What a convolution takes in such tiles: in products, with what memory takes."""
-    n, high, wide, made = result
-    worth = numbers.products / BYTES  # products a byte
-    points = places_along(tile, image.stride) ** 2
-    count = n * -(-high // tile) * -(-wide // tile)
-    sums = transform_products(tile, image.stride)
-    channels = image.depth * image.groups
-    whole = -(-channels // numbers.lanes) * numbers.lanes
-    moved = sums[0] * whole + numbers.sums * sums[1] * made
-    depth = image.depth + (SHORT if image.groups > 1 else 0)
-    work = count * (points * depth * made + numbers.transforms * moved)
-    between = numbers.image * channels + numbers.result * made
-    between *= points * count
-    filters = worth * numbers.filters * points * image.depth * made
-    return together(work, filters) + numbers.products * waits(between, target.caches)
-
-
-def waits(between: int, caches: Cache) -> float:
-    """Cycles for which transformed images and results of so many bytes are waited for.
-
-    From the last-level cache, if they take half of it at most; else from memory.
-    """
-    if between <= caches.l2 * PASSES:
-        return 0
-    near = 2 * between <= caches.l3
-    return PASSES * between * (caches.l3_cycles / caches.line if near else 1 / BYTES)
-
-
-def direct(result: Sequence[int], depth: int, numbers: Numbers) -> float:
-    """The same by sums of nine products of each of so many channels."""
-    points = TAPS**2 * depth * result[3]
-    filters = numbers.products / BYTES * numbers.kept * points
-    return together(prod(result[:3]) * points, filters)
-
-
-def together(one: float, other: float) -> float:
-    """Of what a core does at the same time: most of the shorter is hidden."""
-    return max(one, other) + min(one, other) / 4
-
-
-def transform_products(tile: int, stride: int) -> tuple[int, int]:
-    """Of a tile of one channel of the image, and of one of the result.
-
-    Phases of one tap are taken as they are.
-    """
-    side = places_along(tile, stride)
-    phases = [len(range(p, TAPS, stride)) for p in range(stride)]
-    image = sum((tile + taps - 1) ** 2 if taps > 1 else tile for taps in phases)
-    result = sum(tile * (tile + taps - 1) if taps > 1 else tile for taps in phases)
-    return image * (stride * tile + side), result * (side + tile)
-
-
-def places_along(tile: int, stride: int) -> int:
-    """How many products there are along an axis of a tile."""
-    return tile * stride + TAPS - stride
+def is_exact(axes: Axes) -> bool:
+    """Whether roundings grow no more than is told of the method."""
+    if not all(axis.is_known for axis in axes):
+        return False
+    return prod(transforms(axis).growth for axis in axes) <= MOST_GROWTH

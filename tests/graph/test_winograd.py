@@ -99,7 +99,31 @@ def test_few_pixels_have_tiles_of_their_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("strides", "tile"), [([1, 1], 4), ([2, 2], 2), ([1, 2], None), ([3, 3], None)]
+    ("taps", "tile"),
+    [((5, 5), 2), ((1, 7), 2), ((3, 1), 4), ((7, 7), None), ((4, 4), 2)],
+    ids=str,
+)
+def test_taps(taps: tuple[int, ...], tile: int | None) -> None:
+    """Along one axis or both, as far as roundings grow no more than of 3 x 3."""
+    pads = [(t - 1) // 2 for t in taps] * 2
+    shapes = (1, 192, 17, 17), (192, 192, *taps)
+    assert tile_of(*shapes, pads=pads) == tile
+
+
+def test_texts() -> None:
+    assert tile_of((1, 128, 300), (128, 128, 3), pads=[1, 1]) == 4
+    assert tile_of((1, 128, 300), (128, 128, 5), pads=[2, 2]) == 4
+
+
+def test_images_of_any_size_have_3_taps() -> None:
+    """The others have no numbers of tiles for every size."""
+    for taps, tile in ((3, 4), (5, None)):
+        shapes = (1, 64, 54, 57), (64, 64, taps, taps)
+        assert tile_of(*shapes, alike=SharedDecisions(images=True), pads=SAME) == tile
+
+
+@pytest.mark.parametrize(
+    ("strides", "tile"), [([1, 1], 4), ([2, 2], 2), ([1, 2], 4), ([3, 3], None)]
 )
 def test_strides(strides: list[int], tile: int | None) -> None:
     shapes = (1, 512, 28, 28), (512, 512, 3, 3)
@@ -125,9 +149,11 @@ def test_groups(depth: int, tile: int | None) -> None:
     [
         ((1, 64, 56, 56), (64, 64, 3, 3), {"dilations": [2, 2]}),
         ((1, 64, 56, 56), (64, 16, 3, 3), {"group": 4}),
-        ((1, 64, 56, 56), (64, 64, 3, 1), {}),
-        ((1, 64, 56, 56), (64, 64, 5, 5), {}),
-        ((1, 64, 56), (64, 64, 3), {}),
+        ((1, 64, 56, 56), (64, 64, 1, 1), {}),
+        ((1, 64, 56, 56), (64, 64, 9, 9), {}),
+        ((1, 64, 56, 56), (64, 64, 2, 2), {"strides": [2, 2]}),
+        ((1, 64, 57), (64, 64, 2), {"strides": [2]}),
+        ((1, 64, 9, 9, 9), (64, 64, 3, 3, 3), {}),
         ((1, 3, 56, 56), (3, 3, 3, 3), {}),
         ((0, 64, 56, 56), (64, 64, 3, 3), {}),
     ],

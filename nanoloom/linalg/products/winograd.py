@@ -1,18 +1,12 @@
-"""Convolutions with 3x3 filters by Winograd's method: fewer products, and more sums.
+"""Convolutions by Winograd's method: fewer products, and more sums.
 
-In one dimension, m results y of m + 2 numbers d and 3 taps g are
+In one dimension, m results y of p numbers d and some taps g are
 
     y = A ((G g) * (B d))
 
-with constant matrices (S. Winograd, Arithmetic complexity of computations, 1980; A.
-Lavin and S. Gray, Fast algorithms for convolutional neural networks, 2015).  Of stride
-2 the results are sums of two such convolutions, of every second number with every
-second tap, side by side in the matrices:
-
-    y[i] = (d[2i] g[0] + d[2i + 2] g[2])  +  d[2i + 1] g[1]
-
-In two dimensions this is done along each axis; the products of all channels are then
-one matrix product for each of the (m + 2)^2 places of a tile, (2m + 1)^2 of stride 2:
+with constant matrices (graph/winograd_transforms.py).  In two dimensions this is done
+along each axis of several taps; the products of all channels are then one matrix
+product for each of the p x p places of a tile:
 
     V = B d B'      M[place] = V[place] @ U[place]      y = A M A'
 
@@ -23,11 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from math import prod
 
 import numpy as np
 
-from nanoloom.graph.winograd import TAPS, places_along
+from nanoloom.graph.winograd_cost import Axes, axes_of
+from nanoloom.graph.winograd_transforms import Filtering, transforms
 from nanoloom.ir.mlir import ir
 from nanoloom.linalg.builder.builder import (
     PARALLEL,
@@ -40,106 +35,9 @@ from nanoloom.linalg.builder.placed_operands import BroadcastOperand, combine
 from nanoloom.linalg.builder.scalar import Number, Scalar
 from nanoloom.linalg.builder.tensor import Tensor, changed, constant_tensor
 from nanoloom.linalg.builder.window import Window
-from nanoloom.weights.chunked_conversion import Array, Stored
+from nanoloom.linalg.products.winograd_filters import TransformedFilters
+from nanoloom.weights.chunked_conversion import Array
 from nanoloom.weights.derivations import Cast, Coefficients
-from nanoloom.weights.weight import Derivation, Shape
-
-POINTS = (0, 1, -1, 2, -2)  # where the polynomials are multiplied, and at infinity
-BLOCK = 1 << 20  # numbers of filters that are transformed at once
-
-
-@dataclass(frozen=True)
-class Transforms:
-    """The matrices of one dimension, in float64: exact but for G's thirds.
-
-    Of p products for m results.  image: B [p, numbers that the results read].  filters:
-    G [p, 3].  result: A [m, p].
-    """
-
-    image: Array
-    filters: Array
-    result: Array
-
-
-@cache
-def transforms(tile: int, stride: int = 1) -> Transforms:
-    """The matrices of `tile` results, of the taps of each phase of the stride."""
-    phases = [minimal(tile, len(range(p, TAPS, stride))) for p in range(stride)]
-    side, reach = sum(len(x.image) for x in phases), stride * (tile - 1) + TAPS
-    made = Transforms(
-        np.zeros((side, reach)), np.zeros((side, TAPS)), np.zeros((tile, side))
-    )
-    first = 0
-    for phase, each in enumerate(phases):
-        rows = slice(first, first + len(each.image))
-        made.image[rows, phase::stride] = each.image
-        made.filters[rows, phase::stride] = each.filters
-        made.result[:, rows] = each.result
-        first = rows.stop
-    return made
-
-
-def minimal(tile: int, taps: int) -> Transforms:
-    """Toom and Cook's multiplication of polynomials, transposed, for m = tile.
-
-    Of one tap a result is a product, and there is nothing to do around it.
-    """
-    if taps == 1:
-        return Transforms(np.eye(tile), np.ones((tile, 1)), np.eye(tile))
-    side = tile + taps - 1
-    points = POINTS[: side - 1]
-    others = [[a for a in points if a != point] for point in points]
-    pairs = zip(points, others, strict=True)
-    scales = [float(np.prod(np.subtract(point, rest))) for point, rest in pairs]
-    powers = np.array([[float(a) ** i for i in range(side)] for a in points])
-    image = np.zeros((side, side))
-    for place, roots in enumerate([*others, points]):
-        coefficients = np.poly(roots)[::-1]
-        image[place, : len(coefficients)] = np.round(coefficients)
-    filters, result = np.zeros((side, taps)), np.zeros((tile, side))
-    filters[:-1] = powers[:, :taps] / np.array(scales)[:, None]
-    result[:, :-1] = powers[:, :tile].T
-    filters[-1, -1] = result[-1, -1] = 1
-    return Transforms(image, filters, result)
-
-
-@dataclass(frozen=True)
-class TransformedFilters(Derivation):
-    """Filters [f, c, 3, 3] as [p, p, c, f], p x p places: G g G', rounded once."""
-
-    tile: int
-    stride: int = 1
-
-    def __str__(self) -> str:
-        return f"winograd[{self.tile}, {self.stride}]"
-
-    def shape(self, given: Shape) -> Shape:
-        side = places_along(self.tile, self.stride)
-        return (side, side, given[1], given[0])
-
-    def of(self, array: Stored) -> Stored:
-        made = np.empty(self.shape(array.shape), array.dtype)
-        matrix = transforms(self.tile, self.stride).filters
-        fill_transformed(made, array, matrix, np.float64)
-        return made
-
-
-def fill_transformed(
-    made: Array, filters: Stored, matrix: Array, wide: type[np.floating]
-) -> None:
-    """made[a, b, c, f] = M w M' of filters [f, c, 3, 3], some at a time, in `wide`.
-
-    As two products over all channels and filters, which lie innermost: einsum would
-    move each of the numbers several times.
-    """
-    side, step = len(matrix), max(1, BLOCK // max(1, made[..., 0].size))
-    matrix = matrix.astype(wide)
-    for first in range(0, filters.shape[0], step):
-        block = np.asarray(filters[first : first + step])
-        taps = np.ascontiguousarray(block.transpose(2, 3, 1, 0), wide)
-        rows = (matrix @ taps.reshape(TAPS, -1)).reshape(side, TAPS, -1)
-        shape = (side, side, *taps.shape[2:])
-        made[..., first : first + step] = np.matmul(matrix, rows).reshape(shape)
 
 
 def winograd(
@@ -151,131 +49,205 @@ def winograd(
     bias: Tensor | None,
     groups: int = 1,
 ) -> Tensor:
-    """The convolution of x [n, h, w, c] with constant w [f, c / groups, 3, 3].
+    """The convolution of x [n, sides..., c] with constant w [f, c / groups, taps...].
 
-    bias: [f].  Of floats of 16 bits all between is in 32, and the result is rounded
-    once.
+    tile: results along each axis of several taps.  bias: [f].  Of floats of 16 bits all
+    between is in 32, and the result is rounded once.
     """
-    counts, wide, stride = counts_of(window, tile), computed_as(x.dtype), steps(window)
-    given, name = transforms(tile, stride), f"winograd{tile}.{stride}"
-    image = constant_tensor(given.image.astype(wide), f"{name}.image")
-    result = constant_tensor(given.result.astype(wide), f"{name}.result")
-    image, result = changed(image, Coefficients()), changed(result, Coefficients())
+    axes, wide = axes_of_window(window, tile), computed_as(x.dtype)
+    tables = [Tables.of(axis, wide) for axis in axes]
     if w.dtype != wide:
         w = changed(w, Cast(wide))
-    step = tile * stride
-    places = transformed(b, with_room(b, x, window, tile), image, counts, step)
-    filters = changed(w, TransformedFilters(tile, stride))
-    whole = products(b, places, filters, result, groups)
+    filters = changed(w, TransformedFilters(axes))
+    whole = Tiles(b, window, axes, tables).convolved(x, filters, groups)
     if bias is not None:
         placed = BroadcastOperand(b.cast(bias, wide), (whole.rank - 1,))
         whole = combine(b, add, whole.shape, wide, whole, placed)
     return image_of(b, b.cast(whole, x.dtype), window)
 
 
-def steps(window: Window) -> int:
-    """The stride along each axis."""
-    (stride,) = set(window.strides)
-    return stride
+def axes_of_window(window: Window, tile: int) -> Axes:
+    return axes_of(list(zip(window.kernel, window.strides, strict=True)), tile)
 
 
-def counts_of(window: Window, tile: int) -> list[int]:
-    """Tiles along each axis of the result."""
-    return [-(-extent // tile) for extent in window.result]
+@dataclass(frozen=True)
+class Tables:
+    """B and A of an axis, as operands."""
+
+    image: Tensor
+    result: Tensor
+
+    @staticmethod
+    def of(axis: Filtering, dtype: np.dtype) -> Tables:
+        given, name = transforms(axis), f"winograd{axis}"
+        return Tables(
+            table(given.image.astype(dtype), f"{name}.image"),
+            table(given.result.astype(dtype), f"{name}.result"),
+        )
 
 
-def with_room(
-    b: Builder, x: Tensor, window: Window, tile: int, number: Number = 0
-) -> Tensor:
-    """An image [n, h, w, c] with all that its tiles read around it."""
-    high = room(window, counts_of(window, tile), tile)
-    return b.pad(x, [0, *window.low, 0], [0, *high, 0], number)
+def table(numbers: Array, name: str) -> Tensor:
+    """A constant that the code is made for."""
+    return changed(constant_tensor(numbers, name), Coefficients())
 
 
-def products(
-    b: Builder, places: Tensor, filters: Tensor, result: Tensor, groups: int = 1
-) -> Tensor:
-    """Tiles y [n, y, m, x, m, f] of V [n, y, x, p, p, c], U, and matrix A."""
-    if groups == 1:
-        made = b.einsum("nyxabc,abck->nyxabk", places, filters, dtype=result.dtype)
-    else:
-        *outer, depth, features = filters.shape
-        places = b.reshape(places, (*places.shape[:-1], groups, depth))
-        filters = b.reshape(filters, (*outer, depth, groups, features // groups))
-        made = b.einsum("nyxabgc,abcgk->nyxabgk", places, filters, dtype=result.dtype)
-        made = b.reshape(made, (*made.shape[:-2], features))
-    rows = b.einsum("ia,nyxabk->nyxibk", result, made)
-    return b.einsum("jb,nyxibk->nyixjk", result, rows)
+@dataclass(frozen=True)
+class Tiles:
+    """A convolution in tiles.
+
+    Letters of dimensions: n images, y and x tiles, a and b places, i and j results of a
+    tile, c channels, g groups of them, k filters.  Axes of one tap have no places.
+    """
+
+    b: Builder
+    window: Window
+    axes: Axes
+    tables: Sequence[Tables]
+
+    def convolved(
+        self, x: Tensor, filters: Tensor, groups: int = 1, around: Number = 0
+    ) -> Tensor:
+        """Tiles [n, y, m, x, m, f] of an image [n, sides..., c] and U.
+
+        around: the number that stands in the padding.
+        """
+        return self.products(*self.transformed(self.padded(x, around)), filters, groups)
+
+    @property
+    def letters(self) -> list[tuple[str, str, str]]:
+        """Of each axis: those of tiles, places and results; the last axis' at last."""
+        known = [("y", "a", "i"), ("x", "b", "j")]
+        return known[len(known) - len(self.axes) :]
+
+    @property
+    def counts(self) -> list[int]:
+        """Tiles along each axis of the result."""
+        pairs = zip(self.window.result, self.axes, strict=True)
+        return [-(-extent // axis.tile) for extent, axis in pairs]
+
+    def padded(self, x: Tensor, number: Number = 0) -> Tensor:
+        """An image [n, sides..., c] with all that its tiles read around it."""
+        low, high = [0, *self.window.low, 0], [0, *self.room(), 0]
+        return self.b.pad(x, low, high, number)
+
+    def room(self) -> list[int]:
+        """How much the last tiles read behind the image, along each axis.
+
+        As much as any of them may where images are of any size.
+        """
+        window = self.window
+        if window.whole:
+            pairs = zip(window.high, self.axes, strict=True)
+            return [high + axis.step - axis.stride for high, axis in pairs]
+        extents = zip(self.axes, self.counts, window.size, window.low, strict=True)
+        ends = ((x.step * (count - 1) + x.reach, *more) for x, count, *more in extents)
+        return [max(0, end - size - low) for end, size, low in ends]
+
+    def transformed(self, x: Tensor) -> tuple[Tensor, str]:
+        """The tiles of an image [n, sides..., c] as V, and the letters of V.
+
+        They overlap: what lies below each other is added first, for all columns.
+        """
+        counts, places, sides = "", "", "".join(y for y, _, _ in self.letters)
+        for k, axis in enumerate(self.axes):
+            count, place, _ = self.letters[k]
+            if axis.taps == 1:
+                if not places:
+                    counts, sides = counts + count, sides[1:]
+                continue
+            given = f"n{counts}{places}{sides}c"
+            counts, places, sides = counts + count, places + place, sides[1:]
+            made = f"n{counts}{places}{sides}c"
+            x = self.sums(k, x, given, made)
+        return x, f"n{counts}{places}{sides}c"
+
+    def sums(self, k: int, x: Tensor, given: str, made: str) -> Tensor:
+        """B along an axis of x: from an image's sides, or of columns of tiles."""
+        matrix, axis, (count, place, _) = (
+            self.tables[k].image,
+            self.axes[k],
+            self.letters[k],
+        )
+        extents = dict(zip(given, x.shape, strict=True))
+        extents |= {count: self.counts[k], place: matrix.shape[0]}
+        at = {c: ir.AffineDimExpr.get(n) for n, c in enumerate(made)}
+        tap = ir.AffineDimExpr.get(len(made))
+        read = {**at, count: at[count] * axis.step + tap}
+        shape = [extents[c] for c in made]
+
+        def body(coefficient: Scalar, element: Scalar, total: Scalar) -> Scalar:
+            return total + coefficient * element.cast(matrix.dtype)
+
+        dims = len(made) + 1
+        (result,) = self.b.generic(
+            [
+                (matrix, Map.get(dims, 0, [at[place], tap])),
+                (x, Map.get(dims, 0, [read[c] for c in given])),
+            ],
+            [
+                (
+                    self.b.full(shape, 0, matrix.dtype),
+                    Map.get(dims, 0, list(at.values())),
+                )
+            ],
+            [PARALLEL] * len(made) + [REDUCTION],
+            body,
+        )
+        return result
+
+    def products(self, v: Tensor, dims: str, filters: Tensor, groups: int) -> Tensor:
+        """Tiles [n, y, m, x, m, f] of V, U, and matrices A."""
+        b, places = self.b, "".join(c for c in dims if c in "ab")
+        dtype, outer = self.tables[0].result.dtype, dims[:-1]
+        if groups == 1:
+            equation = f"{dims},{places}ck->{outer}k"
+            made = b.einsum(equation, v, filters, dtype=dtype)
+        else:
+            *sides, depth, features = filters.shape
+            v = b.reshape(v, (*v.shape[:-1], groups, depth))
+            filters = b.reshape(filters, (*sides, depth, groups, features // groups))
+            equation = f"{outer}gc,{places}cgk->{outer}gk"
+            made = b.einsum(equation, v, filters, dtype=dtype)
+            made = b.reshape(made, (*made.shape[:-2], features))
+        now = f"{outer}k"
+        several = [k for k, axis in enumerate(self.axes) if axis.taps > 1]
+        for k in several:
+            _, place, result = self.letters[k]
+            then = self.final if k == several[-1] else now.replace(place, result)
+            equation = f"{result}{place},{now}->{then}"
+            made, now = b.einsum(equation, self.tables[k].result, made), then
+        return made
+
+    @property
+    def final(self) -> str:
+        """Letters of the result: those of an axis beside each other."""
+        pairs = zip(self.axes, self.letters, strict=True)
+        sides = (
+            count + (one if axis.taps > 1 else "") for axis, (count, _, one) in pairs
+        )
+        return f"n{''.join(sides)}k"
 
 
 def image_of(b: Builder, whole: Tensor, window: Window) -> Tensor:
-    """Tiles [n, y, m, x, m, f] as the result [n, h, w, f].
+    """Tiles [n, y, m, x, m, f] as the result [n, sides..., f].
 
     Cut off where images are of any size, though tiles of some sizes end with them.
     """
-    n, rows, m, columns, _, made = whole.shape
-    joined = b.reshape(whole, (n, rows * m, columns * m, made))
+    n, *tiles, made = whole.shape
+    sides: list[int] = []
+    for taps in window.kernel:
+        count, *inside = (tiles.pop(0) for _ in range(2 if taps > 1 else 1))
+        sides.append(count * prod(inside))
+    joined = b.reshape(whole, (n, *sides, made))
     shape = (n, *window.result, made)
     if joined.shape == shape and not window.whole:
         return joined
-    return b.first(joined, shape) if window.whole else b.slice(joined, [0] * 4, shape)
+    return (
+        b.first(joined, shape)
+        if window.whole
+        else b.slice(joined, [0] * len(shape), shape)
+    )
 
 
 def add(one: Scalar, other: Scalar) -> Scalar:
     return one + other
-
-
-def room(window: Window, counts: Sequence[int], tile: int) -> list[int]:
-    """How much the last tiles read behind the image, along each axis.
-
-    As much as any of them may where images are of any size.
-    """
-    stride = steps(window)
-    if window.whole:
-        return [high + stride * (tile - 1) for high in window.high]
-    extents = zip(counts, window.size, window.low, strict=True)
-    reach = ((stride * (tile * count - 1) + TAPS, *other) for count, *other in extents)
-    return [max(0, end - size - low) for end, size, low in reach]
-
-
-def transformed(
-    b: Builder, x: Tensor, matrix: Tensor, counts: Sequence[int], step: int
-) -> Tensor:
-    """The tiles of an image [n, h, w, c] as V [n, y, x, p, p, c], of B's type.
-
-    step: from a tile of the image to the next.  They overlap: what lies below each
-    other is added first, for all columns.
-    """
-    n, _, wide, channels = x.shape
-    side = matrix.shape[0]
-    high = sums(b, matrix, x, (n, counts[0], side, wide, channels), "nyawci", step)
-    shape = (n, *counts, side, side, channels)
-    return sums(b, matrix, high, shape, "nyxabcj", step)
-
-
-def sums(
-    b: Builder, matrix: Tensor, x: Tensor, shape: Sequence[int], axes: str, step: int
-) -> Tensor:
-    """B along one axis of x: for rows (axes nyawci), or columns (nyxabcj) of tiles."""
-    at = dict(zip(axes, map(ir.AffineDimExpr.get, range(len(axes))), strict=True))
-    if "w" in at:
-        left, read = "ai", [at["n"], at["y"] * step + at["i"], at["w"], at["c"]]
-    else:
-        left = "bj"
-        read = [at["n"], at["y"], at["a"], at["x"] * step + at["j"], at["c"]]
-    free = len(shape)
-    out = b.full(shape, 0, matrix.dtype)
-
-    def body(coefficient: Scalar, element: Scalar, total: Scalar) -> Scalar:
-        return total + coefficient * element.cast(matrix.dtype)
-
-    (made,) = b.generic(
-        [
-            (matrix, Map.get(len(at), 0, [at[letter] for letter in left])),
-            (x, Map.get(len(at), 0, read)),
-        ],
-        [(out, Map.get(len(at), 0, list(at.values())[:free]))],
-        [PARALLEL] * free + [REDUCTION],
-        body,
-    )
-    return made

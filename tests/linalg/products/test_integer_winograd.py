@@ -7,17 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nanoloom.graph.winograd import LOST, STRIDES, TILES
+from nanoloom.graph.winograd import STRIDES, TILES
+from nanoloom.graph.winograd_transforms import INT16
 from nanoloom.linalg.builder.window import Window
-from nanoloom.linalg.products.integer_winograd import (
-    INT16,
-    IntegerFilters,
-    integer_transforms,
-    integer_winograd,
-)
+from nanoloom.linalg.products.integer_winograd import integer_winograd
+from nanoloom.linalg.products.winograd_filters import IntegerFilters
 from nanoloom.target import Target, by_name
 from tests.linalg.bounds import sample
-from tests.linalg.products.test_winograd import convolved, window_of
+from tests.linalg.products.test_winograd import axes_of, convolved, window_of
 from tests.vector.checks import check
 from tests.vector.kernel_harness import Array, backwards, run, targets
 from tests.vector.nanokernel.reference import machine
@@ -28,41 +25,18 @@ EACH_STRIDE = pytest.mark.parametrize("stride", STRIDES)
 
 @EACH_TILE
 @EACH_STRIDE
-def test_one_dimension_is_exact_modulo_a_power_of_two(tile: int, stride: int) -> None:
-    given = integer_transforms(tile, stride)
-    d, g = np.arange(3, stride * (tile - 1) + 6), np.array([5, -3, 2])
-    image, filters, result = (
-        matrix.astype(np.int64) for matrix in (given.image, given.filters, given.result)
-    )
-    got = result @ ((filters @ g) * (image @ d))
-    wanted = np.correlate(d, g, "valid")[::stride] * 2 ** (given.bits // 2)
-    assert ((got - wanted) % 2**32 == 0).all()
-    assert (wanted % 2**32 != 0).any()
-
-
-@EACH_TILE
-@EACH_STRIDE
-def test_transformed_numbers_fit(tile: int, stride: int) -> None:
-    """255 in the image and in the filters, with the worst signs."""
-    given = integer_transforms(tile, stride)
-    for matrix in (given.image, given.filters):
-        assert 255 * abs(matrix).sum(1, dtype=int).max() ** 2 < 2**15
-    assert given.bits == LOST[tile, stride]
-
-
-@EACH_TILE
-@EACH_STRIDE
 def test_filters_in_blocks_are_those_at_once(
     tile: int, stride: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     w = sample(1, (13, 7, 3, 3), "int8", -128, 127)
-    change = IntegerFilters(tile, stride)
+    axes = axes_of((3, 3), stride, tile)
+    change = IntegerFilters(axes)
     whole = change.of(w)
     assert whole.shape == change.shape(w.shape)
     assert whole.dtype == change.dtype(w.dtype) == INT16
-    monkeypatch.setattr("nanoloom.linalg.products.winograd.BLOCK", 200)
+    monkeypatch.setattr("nanoloom.linalg.products.winograd_filters.BLOCK", 200)
     assert (change.of(w) == whole).all()
-    assert str(change) == f"winograd[{tile}, {stride}, int16]"
+    assert str(change) == f"winograd[{axes[0]}, {axes[1]}, int16]"
 
 
 def compared(
@@ -84,7 +58,7 @@ def compared(
     filters = w.astype(np.int64)
     parts = zip(np.split(wide, groups, -1), np.split(filters, groups), strict=True)
     sums = np.concatenate([convolved(*part, window) for part in parts], -1)
-    return got, sums + around * filters.sum((1, 2, 3))
+    return got, sums + around * filters.sum(tuple(range(1, filters.ndim)))
 
 
 CASES = [
@@ -119,6 +93,18 @@ def test_groups(tile: int, stride: int) -> None:
     x = sample(2, (1, 7, 9, 36), "uint8", -128, 255)
     w = sample(3, (15, 12, 3, 3), "int8", -128, 127)
     got, exact = compared(x, w, window, 5, tile, by_name("x86-64-v3"), groups=3)
+    check(got, exact.astype(np.int32), 0)
+
+
+@EACH_STRIDE
+@pytest.mark.parametrize("kernel", [(1, 4), (3,), (5, 1)], ids=str)
+def test_taps(stride: int, kernel: tuple[int, ...]) -> None:
+    """Of other numbers, along one axis."""
+    size = (7, 9)[-len(kernel) :]
+    window = window_of(size, (1, 2), (2, 1), stride, kernel)
+    x = sample(2, (1, *size, 12), "uint8", -128, 255)
+    w = sample(3, (15, 12, *kernel), "int8", -128, 127)
+    got, exact = compared(x, w, window, 5, 2, by_name("x86-64-v3"))
     check(got, exact.astype(np.int32), 0)
 
 

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nanoloom.graph.winograd import places_along
+from nanoloom.graph.winograd_transforms import Filtering, transforms
 from nanoloom.linalg.builder.window import Window
-from nanoloom.linalg.products.winograd import TransformedFilters, transforms, winograd
+from nanoloom.linalg.products.winograd import winograd
+from nanoloom.linalg.products.winograd_filters import TransformedFilters
 from nanoloom.target import Target
 from tests.linalg.bounds import sample
 from tests.vector.checks import check
@@ -17,30 +18,28 @@ from tests.vector.kernel_harness import Array, backwards, run, targets
 
 TILES = pytest.mark.parametrize("tile", [2, 3, 4])
 STRIDES = pytest.mark.parametrize("stride", [1, 2])
+KERNELS = ((3, 3), (1, 7), (5, 1), (4, 2), (3,), (5, 5))
 
 
-@TILES
-@STRIDES
-def test_one_dimension_is_exact_on_small_integers(tile: int, stride: int) -> None:
-    """The matrices are those of a convolution: no rounding in float64 but G's."""
-    given = transforms(tile, stride)
-    d, g = np.arange(3.0, stride * (tile - 1) + 6), np.array([5.0, -3, 2])
-    exact = np.correlate(d, g, "valid")[::stride]
-    got = given.result @ ((given.filters @ g) * (given.image @ d))
-    assert np.abs(got - exact).max() < 1e-12 * np.abs(exact).max()
-    assert np.abs(got - exact[::-1]).max() > 1
-    assert len(given.image) == places_along(tile, stride)
+def axes_of(kernel: tuple[int, ...], stride: int, tile: int) -> tuple[Filtering, ...]:
+    """Tiles along the axes of several taps."""
+    return tuple(
+        Filtering(tile, taps, stride) if taps > 1 else Filtering(1, 1)
+        for taps in kernel
+    )
 
 
-@pytest.mark.parametrize(
-    ("tile", "stride", "stated"), [(2, 1, 16), (4, 1, 861), (2, 2, 9), (4, 2, 206)]
+EVERY = pytest.mark.parametrize(
+    ("kernel", "tile", "stride"),
+    [
+        (kernel, tile, stride)
+        for kernel in KERNELS
+        for tile in (2, 3, 4)
+        for stride in (1, 2)
+        if all(axis.is_known for axis in axes_of(kernel, stride, tile))
+    ],
+    ids=str,
 )
-def test_how_far_roundings_grow(tile: int, stride: int, stated: int) -> None:
-    """What docs/convolutions.md calls a: the method's numbers for its result's."""
-    given = transforms(tile, stride)
-    sums = np.abs(given.image).sum(1)
-    axis = np.abs(given.result) @ (np.abs(given.filters) * sums[:, None])
-    assert stated - 1 < axis.max() ** 2 <= stated
 
 
 def test_an_infinity_is_in_all_of_its_tile() -> None:
@@ -52,66 +51,77 @@ def test_an_infinity_is_in_all_of_its_tile() -> None:
     assert np.isfinite(got[0, 4:, 4:]).all()
 
 
-@TILES
-@STRIDES
+@EVERY
 def test_filters_in_blocks_are_those_at_once(
-    tile: int, stride: int, monkeypatch: pytest.MonkeyPatch
+    kernel: tuple[int, ...], tile: int, stride: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    w = sample(1, (13, 7, 3, 3), "float32")
-    change = TransformedFilters(tile, stride)
+    w, axes = sample(1, (13, 7, *kernel), "float32"), axes_of(kernel, stride, tile)
+    change = TransformedFilters(axes)
     whole = change.of(w)
     assert whole.shape == change.shape(w.shape) and whole.dtype == w.dtype
-    monkeypatch.setattr("nanoloom.linalg.products.winograd.BLOCK", 200)
+    monkeypatch.setattr("nanoloom.linalg.products.winograd_filters.BLOCK", 200)
     assert (change.of(w) == whole).all()
-    assert str(change) == f"winograd[{tile}, {stride}]"
+    assert str(change) == f"winograd[{', '.join(map(str, axes))}]"
 
 
 @TILES
 def test_filters_are_rounded_once(tile: int) -> None:
     """Half of a last place off, and what the sums of numbers of 53 bits add to it."""
-    w = sample(4, (13, 7, 3, 3), "float32")
-    matrix = transforms(tile).filters
+    w, axes = sample(4, (13, 7, 3, 3), "float32"), axes_of((3, 3), 1, tile)
+    matrix = transforms(axes[0]).filters
     exact = np.einsum("ai,bj,fcij->abcf", matrix, matrix, w.astype(np.longdouble))
-    off = np.abs(TransformedFilters(tile).of(w) - exact)
+    off = np.abs(TransformedFilters(axes).of(w) - exact)
     sums = np.einsum("ai,bj,fcij->abcf", *map(np.abs, (matrix, matrix, w)))
     allowed = np.spacing(np.abs(exact).astype(np.float32)) * 0.5 + 2**-50 * sums
     assert (off <= allowed).all() and off.max() > 0
 
 
 def convolved(x: Array, w: Array, window: Window) -> Array:
-    """In the type of its arguments; x [n, h, w, c], w [f, c, 3, 3]."""
+    """In the type of its arguments; x [n, sides..., c], w [f, c, taps...]."""
     margins = zip(window.low, window.high, strict=True)
     padded = np.pad(x, [(0, 0), *margins, (0, 0)])
-    (high, wide), (step, _) = window.result, window.strides
-    made = np.zeros((x.shape[0], high, wide, w.shape[0]), x.dtype)
-    for i, j in np.ndindex(3, 3):
-        seen = padded[:, i::step, j::step][:, :high, :wide]
-        made += seen @ w[:, :, i, j].T
+    made = np.zeros((x.shape[0], *window.result, w.shape[0]), x.dtype)
+    for tap in np.ndindex(*window.kernel):
+        steps = zip(tap, window.strides, window.result, strict=True)
+        seen = padded[:, *(slice(i, i + s * (n - 1) + 1, s) for i, s, n in steps)]
+        made += seen @ w[:, :, *tap].T
     return made
 
 
 def magnitude(x: Array, w: Array, window: Window, tile: int) -> Array:
     """What roundings are relative to: the method on absolute values."""
-    step = window.strides[0]
-    given = transforms(tile, step)
-    image, filters, result = map(abs, (given.image, given.filters, given.result))
-    n, _, _, channels = x.shape
-    high, wide = (-(-extent // tile) for extent in window.result)
-    padded = np.zeros((n, *(step * tile * c + 3 for c in (high, wide)), channels))
-    (top, left), (rows, columns) = window.low, x.shape[1:3]
-    inside = padded[:, top : top + rows, left : left + columns]
-    inside += abs(x)[:, : inside.shape[1], : inside.shape[2]]
-    u = np.einsum("ai,bj,fcij->abcf", filters, filters, abs(w))
-    made = np.zeros((n, high * tile, wide * tile, w.shape[0]))
-    reach = image.shape[1]
-    for y, z in np.ndindex(high, wide):
-        first, left = step * tile * y, step * tile * z
-        d = padded[:, first : first + reach, left : left + reach]
-        v = np.einsum("ai,bj,nijc->nabc", image, image, d)
-        m = np.einsum("nabc,abcf->nabf", v, u)
-        here = (slice(y * tile, y * tile + tile), slice(z * tile, z * tile + tile))
-        made[:, *here] = np.einsum("ia,jb,nabf->nijf", result, result, m)
-    return made[:, : window.result[0], : window.result[1]]
+    axes = tuple(
+        Filtering(tile if taps > 1 else 1, taps, stride)
+        for taps, stride in zip(window.kernel, window.strides, strict=True)
+    )
+    tables = [transforms(axis) for axis in axes]
+    counts = [-(-n // axis.tile) for n, axis in zip(window.result, axes, strict=True)]
+    high = [
+        max(0, axis.step * (count - 1) + axis.reach - size - low)
+        for axis, count, size, low in zip(
+            axes, counts, window.size, window.low, strict=True
+        )
+    ]
+    margins = zip(window.low, high, strict=True)
+    padded = np.pad(abs(x), [(0, 0), *margins, (0, 0)])
+    u = abs(w)
+    for k, given in enumerate(tables):
+        u = np.moveaxis(np.tensordot(abs(given.filters), u, (1, 2 + k)), 0, 2 + k)
+    sides = (count * axis.tile for count, axis in zip(counts, axes, strict=True))
+    made = np.zeros((x.shape[0], *sides, w.shape[0]))
+    for at in np.ndindex(*counts):
+        parts = [(a.step * i, a.reach) for i, a in zip(at, axes, strict=True)]
+        v = padded[:, *(slice(i, i + reach) for i, reach in parts)]
+        for k, given in enumerate(tables):
+            v = np.moveaxis(np.tensordot(abs(given.image), v, (1, 1 + k)), 0, 1 + k)
+        m = np.einsum("n...c,fc...->n...f", v, u)
+        for k, given in enumerate(tables):
+            m = np.moveaxis(np.tensordot(abs(given.result), m, (1, 1 + k)), 0, 1 + k)
+        here = (
+            slice(i * a.tile, (i + 1) * a.tile) for i, a in zip(at, axes, strict=True)
+        )
+        made[:, *here] = m
+    return made[:, *(slice(n) for n in window.result)]
 
 
 def window_of(
@@ -119,11 +129,14 @@ def window_of(
     low: tuple[int, ...] = (1, 1),
     high: tuple[int, ...] = (1, 1),
     stride: int = 1,
+    kernel: tuple[int, ...] = (3, 3),
 ) -> Window:
-    """Windows of 3x3 over an image."""
-    read = [s + a + z - 3 for s, a, z in zip(size, low, high, strict=True)]
-    result = tuple(n // stride + 1 for n in read)
-    return Window((3, 3), (stride,) * 2, (1, 1), low, high, size, result)
+    """Windows over an image; the stride is along axes of several taps."""
+    low, high = low[: len(size)], high[: len(size)]
+    strides = tuple(stride if taps > 1 else 1 for taps in kernel)
+    read = zip(size, low, high, kernel, strides, strict=True)
+    result = tuple((n + a + z - taps) // s + 1 for n, a, z, taps, s in read)
+    return Window(kernel, strides, (1,) * len(size), low, high, size, result)
 
 
 CASES = [
@@ -211,3 +224,22 @@ def test_groups(tile: int, stride: int, groups: int, depth: int, made: int) -> N
     exact = np.concatenate([convolved(*pair, window) for pair in pairs], -1) + bias
     sizes = np.concatenate([magnitude(*pair, window, tile) for pair in pairs], -1)
     check(got, exact, depth + 4 * (tile + 3), sizes + abs(bias))
+
+
+@EVERY
+def test_taps(kernel: tuple[int, ...], tile: int, stride: int) -> None:
+    """Of other numbers, along one axis or both; with groups where they are two."""
+    groups, depth, made, size = len(kernel), 7, 5, (13, 17)[-len(kernel) :]
+    window = window_of(size, (2, 1), (1, 3), stride, kernel)
+    x = sample(2, (2, *size, groups * depth), "float32")
+    w = sample(3, (groups * made, depth, *kernel), "float32")
+
+    def make(b: Any, x: Any) -> Any:
+        return winograd(b, x, b.constant(w), window, tile, None, groups)
+
+    got = run(make, x, order=backwards)
+    images = np.split(x.astype(np.float64), groups, axis=-1)
+    pairs = list(zip(images, np.split(w.astype(np.float64), groups), strict=True))
+    exact = np.concatenate([convolved(*pair, window) for pair in pairs], -1)
+    sizes = np.concatenate([magnitude(*pair, window, tile) for pair in pairs], -1)
+    check(got, exact, depth + 4 * (tile + 3), sizes)
