@@ -17,6 +17,7 @@ OWN = "nanoloom.onnxruntime"
 MODULES = (
     "",
     ".capi",
+    ".capi._pybind_state",
     ".capi.onnxruntime_pybind11_state",
     ".capi.onnxruntime_inference_collection",
 )

@@ -167,8 +167,9 @@ def test_more_dimensions_than_are_told_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", [1, 5])
+@pytest.mark.parametrize("signal", ["x", "r"])
 @pytest.mark.parametrize("shape", ["n", "batch, n"])
-def test_frames_of_a_signal(tmp_path: Path, shape: str, step: int) -> None:
+def test_frames_of_a_signal(tmp_path: Path, shape: str, signal: str, step: int) -> None:
     """STFT of any length, and every third sample of it, against float64."""
     first = "" if "batch" in shape else "1, "
     text = f"""(float[{first}{shape}] x) => (float[p, q] s, float[p, f, 9, 2] y)
@@ -177,7 +178,7 @@ def test_frames_of_a_signal(tmp_path: Path, shape: str, step: int) -> None:
         int64[1] k = {{3}}, int64[1] last = {{2}}>
         {{ s = Slice(x, z, e, one, k)
         r = Unsqueeze(x, last)
-        y = STFT<onesided = 1>(r, step, w) }}"""
+        y = STFT<onesided = 1>({signal}, step, w) }}"""
     model = onnx.parser.parse_model(f"{HEAD} g {text}")
     program = nanoloom.compile(model, threads=1, cache=Cache(tmp_path))
     for rows, length in ((1, 16), (2, 17), (3, 100), (1, 401)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 import warnings
@@ -13,6 +14,7 @@ import onnxruntime
 import pytest
 
 import nanoloom.onnxruntime
+from nanoloom.onnxruntime import replace
 from nanoloom.onnxruntime.capi import onnxruntime_pybind11_state as state
 from tests.onnxruntime import clients
 
@@ -103,6 +105,19 @@ def test_dimensions_are_bound_and_libraries_loaded(tmp_path: Path) -> None:
     path = program.save(tmp_path / "pair.so")
     again = nanoloom.onnxruntime.InferenceSession(str(path))
     assert np.array_equal(again.run(["d"], feeds)[0], made[0])
+
+
+def test_all_names_in_c_are_in_one_module() -> None:
+    """Those that there are of them, as clients import them from there."""
+    theirs = importlib.import_module("onnxruntime.capi._pybind_state")
+    ours = importlib.import_module("nanoloom.onnxruntime.capi._pybind_state")
+    whole = vars(nanoloom.onnxruntime) | vars(state)
+    wanted = {name for name in vars(theirs).keys() & whole if not name.startswith("_")}
+    assert len(wanted) > 20
+    assert [x for x in sorted(wanted) if not hasattr(ours, x)] == []
+    assert "nanoloom.onnxruntime.capi._pybind_state" in {
+        f"nanoloom.onnxruntime{name}" for name in replace.MODULES
+    }
 
 
 def test_clients_stay_as_they_are(tmp_path: Path) -> None:

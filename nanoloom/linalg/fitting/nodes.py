@@ -195,9 +195,12 @@ def reverse_sequence(node: Node) -> None:
 
 
 def short_transform(node: Node) -> None:
-    """A signal is [batch, length, 1], or 2 for complex numbers."""
+    """A signal is [batch, length], or that times 1, or 2 for complex numbers.
+
+    ONNX writes the 1 of real numbers; ONNX Runtime and its models leave it out as well.
+    """
     shape = list(node.input(0).shape)
-    if len(shape) != 3 or shape[2] not in (1, 2):
+    if len(shape) not in (2, 3) or shape[2:] not in ([], [1], [2]):
         raise node.invalid(f"its signal is {shape}, expected [batch, length, 1 or 2]")
 
 

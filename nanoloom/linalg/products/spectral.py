@@ -201,8 +201,13 @@ def from_onesided(b: Builder, x: Tensor, length: int) -> Tensor:
 
 
 def stft(b: Builder, node: Node) -> Tensor:
-    """[batch, length, 1 or 2] to the transforms of its frames times the window."""
+    """[batch, length, 1 or 2] to the transforms of its frames times the window.
+
+    A real signal may be [batch, length].
+    """
     x, step = node.input(0), node.known(1)
+    if x.rank == 2:
+        x = b.reshape(x, (*x.shape, 1))
     window, given = node.optional(2), node.known(3)
     assert step is not None
     stride, (batch, length, parts) = int(step.reshape(-1)[0]), x.shape

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from onnx.reference import ReferenceEvaluator
 
 import nanoloom
+from nanoloom.errors import ModelError
 from tests.drawn_cases import few_examples
 from tests.linalg.single import model_of, run_node
 
@@ -132,6 +133,28 @@ def test_stft_is_one_sided_unless_told() -> None:
     )
     assert one.shape == (2, 3, 4, 2)
     np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(("length", "frame", "step"), [(40, 16, 5), (33, 33, 3)])
+def test_a_real_signal_may_lack_its_last_axis(
+    length: int, frame: int, step: int
+) -> None:
+    """As ONNX Runtime has it."""
+    x = np.random.default_rng(5).standard_normal((2, length, 1)).astype(np.float32)
+    rest = [np.array(step), None, np.array(frame)]
+    (right, *_), (got, *_) = (
+        run_node("STFT", [signal, *rest], version=17, constants=[1, 3])
+        for signal in (x, x[..., 0])
+    )
+    assert abs(right).max() > 1
+    np.testing.assert_array_equal(got, right)
+
+
+@pytest.mark.parametrize("shape", [(40,), (2, 40, 3), (2, 40, 1, 1)])
+def test_what_is_no_signal_is_refused(shape: tuple[int, ...]) -> None:
+    inputs = [np.zeros(shape, np.float32), np.array(5), None, np.array(16)]
+    with pytest.raises(ModelError, match="STFT"):
+        run_node("STFT", inputs, version=17, constants=[1, 3])
 
 
 @pytest.mark.parametrize(("length", "frame", "step"), [(16, 11, 6), (16, 16, 3)])
