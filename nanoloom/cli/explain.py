@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +16,7 @@ from nanoloom.cli.failures import DONE, say
 from nanoloom.cli.request import Request, with_options
 
 if TYPE_CHECKING:
+    from nanoloom.cli.progress import Watch
     from nanoloom.explain.report import Explanation
 
 EXAMPLE = "Example: nanoloom explain model.onnx --layer Conv_0"
@@ -90,8 +92,11 @@ def compare(
 ) -> None:
     """What got slower from one model or report to another."""
     from nanoloom.cli.compared_reports import show_comparison
+    from nanoloom.cli.progress import Watch
 
-    reports = [report_of(each, layer, runs) for each in (one, other)]
+    with Watch() as watch:  # a mistake in either is told before anything is measured
+        taken = [take(each, watch) for each in (one, other)]
+        reports = [each(layer, runs) for each in taken]
     show_comparison(*reports, json=json)
 
 
@@ -112,27 +117,41 @@ def check_page(path: Path | None, other: Path | None) -> None:
 
 def report_of(request: Request, layer: str, runs: int | None) -> Explanation:
     """A report that is read, or made of a model."""
-    from nanoloom.cli.model_inputs import inputs_for, open_program, random_note
     from nanoloom.cli.progress import Watch
+
+    with Watch() as watch:
+        return take(request, watch)(layer, runs)
+
+
+def take(request: Request, watch: Watch) -> Callable[[str, int | None], Explanation]:
+    """A report or a model with its inputs, read and checked; nothing is compiled yet.
+
+    What is returned takes a layer and a number of runs, and gives the report.
+    """
+    from nanoloom.cli.model_inputs import inputs_for, open_program, random_note
     from nanoloom.explain.report import read
     from nanoloom.fork_lock import wait_for_compiler
 
     if request.model.suffix == REPORT:
-        return read(request.model)
-    with Watch() as watch:
-        program = open_program(request, watch)
-        given = inputs_for(program, request)
+        kept = read(request.model)
+        return lambda *_: kept
+    program = open_program(request, watch)
+    given = inputs_for(program, request)
+    arrays = program.checked(given.arrays)
+
+    def made(layer: str, runs: int | None) -> Explanation:
         with wait_for_compiler():
             from nanoloom.explain.explain import explain as explained
-        arrays = program.checked(given.arrays)
         shapes = {name: array.shape for name, array in arrays.items()}
         measured = request.target is None
         found = explained(
             program, shapes, arrays, layer=layer, runs=runs, measured=measured
         )
-    if given.random and measured:
-        say(random_note(given.random, request.seed))
-    return found
+        if given.random and measured:
+            say(random_note(given.random, request.seed))
+        return found
+
+    return made
 
 
 def tell(found: Explanation, *, whole: bool, json: bool) -> None:

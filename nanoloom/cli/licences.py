@@ -31,11 +31,11 @@ def licences(
     del debug
     from nanoloom.cli.arrays import as_json
     from nanoloom.cli.terminal import out
-    from nanoloom.errors import Error
     from nanoloom.inspect.licences import FORMS, bill, components
 
     if form and form not in FORMS:
-        raise Error(f"--form is one of {', '.join(FORMS)}, not {form!r}")
+        reason = f"{form} is none of {', '.join(FORMS)}"
+        raise typer.BadParameter(reason, param_hint="--form")
     found = components(form)
     if json:
         print(as_json(bill(form)))

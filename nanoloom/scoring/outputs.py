@@ -24,7 +24,7 @@ def require_rows(outputs: Mapping[str, Any], count: int) -> None:
             raise Error(
                 f"is {shape} for {count} rows: it has no row for each",
                 where=f"output {name}",
-                hint="leave it out: outputs=[...]",
+                hint="leave it out: name the others as outputs (--only-output)",
             )
 
 

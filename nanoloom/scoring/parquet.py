@@ -65,10 +65,7 @@ def score_file(
         with held(parts, output):
             run.require_same(given)
             run.score()
-            try:
-                run.join(output)
-            except OSError as error:
-                raise refused("cannot be written", error, where=str(output)) from error
+            run.join(output)
             shutil.rmtree(parts)
     seconds = time.perf_counter() - begun
     return Report(run.done, run.resumed, run.errors, seconds, scorer.workers)
@@ -110,7 +107,7 @@ def held(parts: Path, output: Path) -> Generator[None]:
             raise Error(reason, where=str(output), hint="wait for it")
         yield
     except Error:
-        if is_new and parts.is_dir() and {x.name for x in parts.iterdir()} == {RUN}:
+        if is_new and parts.is_dir() and {x.name for x in parts.iterdir()} <= {RUN}:
             shutil.rmtree(parts, ignore_errors=True)
         raise
     finally:
@@ -195,7 +192,10 @@ class File:
 
 @contextmanager
 def replaced(path: Path) -> Generator[Path]:
-    """A file to write, which takes the place of `path` when it is whole, on disk."""
+    """A file to write, which takes the place of `path` when it is whole, on disk.
+
+    Raises Error, which names it, for what the system refuses: a full disk.
+    """
     draft = path.with_name(f"{path.name}.{os.getpid()}.draft")
     try:
         yield draft
@@ -205,6 +205,8 @@ def replaced(path: Path) -> Generator[Path]:
         finally:
             os.close(descriptor)
         os.replace(draft, path)
+    except OSError as error:
+        raise refused("cannot be written", error, where=str(path)) from error
     finally:
         file_operations.remove(draft)
 

@@ -76,7 +76,7 @@ def joined(
         typed.append(column.astype(spec.dtype) if is_other else column)
     kinds = {str(column.dtype) for column in typed}
     if len(kinds) > 1:
-        hint = f"cast them to {spec.dtype.name}, or give convert=True"
+        hint = f"cast them to {spec.dtype.name}, or give convert=True (--convert)"
         reason = f"its columns are {', '.join(sorted(kinds))}"
         raise InputError(reason, where=where, hint=hint)
     null = np.logical_or.reduce([null for _, null in parts])

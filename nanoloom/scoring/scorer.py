@@ -70,7 +70,7 @@ class Scorer:
         padding = None if mask is None else Padding(mask, dict(fill or {}))
         if fill and mask is None:
             reason = "fill is given, and no mask that says what is filled up"
-            raise InputError(reason, hint="give mask=, the input that says it")
+            raise InputError(reason, hint="name it: mask=... (--mask INPUT)")
         folder = None if cache is None else str(cache)
         self.settings = Settings.checked(
             columns, outputs, keep, batch_rows, padding, reproducible, errors, convert

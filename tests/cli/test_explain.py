@@ -96,3 +96,20 @@ def test_two_are_compared(
     assert main(["explain", str(kept), str(kept), "--json"]) == DONE
     changes = json.loads(capsys.readouterr().out)["changes"]
     assert all(each["before"] == each["after"] for each in changes)
+
+
+@pytest.mark.parametrize("other", ["gone.json", "gone.onnx", "empty.onnx"])
+def test_a_second_model_is_read_before_the_first_is_measured(
+    path: Path,
+    tmp_path: Path,
+    other: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def measured(*_: object, **__: object) -> None:
+        raise AssertionError("the first model was explained")
+
+    monkeypatch.setattr("nanoloom.explain.explain.explain", measured)
+    (tmp_path / "empty.onnx").touch()
+    assert main(["explain", str(path), str(tmp_path / other)]) == AT_FAULT
+    assert other in capsys.readouterr().err

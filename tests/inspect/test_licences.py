@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from nanoloom.cli.failures import AT_FAULT, DONE
+from nanoloom.cli.failures import DONE, USAGE
 from nanoloom.cli.main import main
 from nanoloom.inspect.licences import components
 
@@ -36,6 +36,6 @@ def test_every_licence_is_there(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_an_unknown_form(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["licences", "--form", "dll"]) == AT_FAULT
-    said = "--form is one of shared, static, bare, executable, not 'dll'"
+    assert main(["licences", "--form", "dll"]) == USAGE
+    said = "dll is none of shared, static, bare, executable"
     assert said in capsys.readouterr().err

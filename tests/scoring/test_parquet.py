@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
 import signal
 from collections.abc import Callable
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -180,3 +182,26 @@ def test_a_damaged_row_group_is_no_half_result(
     with pytest.raises(Error, match=r"rows.parquet: is damaged"):
         score_file(Scorer(model), rows, tmp_path / "out.parquet")
     assert not (tmp_path / "out.parquet").exists()
+
+
+def test_a_full_disk_is_said_of_the_file(
+    model: Path, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is left of a run that has not begun; one that has, is continued."""
+    out = tmp_path / "out.parquet"
+    writes: list[int] = []
+
+    def until(most: int, descriptor: int) -> None:
+        writes.append(descriptor)
+        if len(writes) > most:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    for most, left in ((0, False), (2, True)):
+        writes.clear()
+        monkeypatch.setattr(os, "fsync", partial(until, most))
+        with pytest.raises(Error, match=r"out.parquet\S*: cannot be written: No space"):
+            score_file(Scorer(model), rows, out)
+        assert bool(list(tmp_path.glob("out*"))) == left
+    monkeypatch.undo()
+    assert score_file(Scorer(model), rows, out).resumed == GROUP
+    assert pq.read_table(out).num_rows == 135
