@@ -38,6 +38,48 @@ def test_rows_are_put_by_a_mask(tmp_path: Path) -> None:
             assert torch.equal(wanted, made)
 
 
+class Chooses(torch.nn.Module):
+    def forward(
+        self, x: torch.Tensor, at: torch.Tensor, *some: torch.Tensor
+    ) -> tuple[torch.Tensor, ...]:
+        a, b, c, ab, bc = some
+        parts = x[:, b], x[:, :, c], x[:, bc], x[ab]
+        return *parts, x[at, :, c], x[:, at, c], x[at, b, :], x[ab, at], x[a, at, 1:]
+
+
+def test_masks_choose_along_any_axes_and_beside_places(tmp_path: Path) -> None:
+    torch.manual_seed(4)
+    rows, shape = {0: torch.export.Dim("rows")}, (4, 3, 5)
+    calls = list[tuple[torch.Tensor, ...]]()
+    for n in (4, 2, 1):
+        x = torch.randn(n, 3, 5)
+        masks = (torch.arange(m) >= m - 1 for m in (n, *shape[1:]))
+        drawn = torch.randn(3, 5) > 0
+        true = torch.zeros(n, 3) > 0
+        true[0, n % 3] = True
+        calls.append((x, torch.tensor([n // 2]), *masks, true, drawn))
+    said = {"dynamic_shapes": (rows, None, (rows, None, None, rows, None))}
+    program = nanoloom.compile(Chooses(), calls[0], cache=tmp_path, threads=1, **said)
+    for args in calls:
+        for wanted, made in zip(Chooses()(*args), program(*args), strict=True):
+            assert torch.equal(wanted, made)
+
+
+class Promotes(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x.to(torch.promote_types(x.dtype, y.dtype)) + y[:, y[0] > 0].sum()
+
+
+def test_an_element_type_that_is_asked_for_is_nothing_to_compute(
+    tmp_path: Path,
+) -> None:
+    x, y = torch.tensor([1, 2]), torch.tensor([[0.5, -1.0]])
+    program = nanoloom.compile(Promotes(), (x, y), cache=tmp_path, threads=1)
+    made = program(x, y)
+    assert made.dtype == torch.float32
+    assert torch.equal(made, x + 0.5)
+
+
 def found(x: torch.Tensor) -> list[torch.Tensor]:
     at, flat = torch.tensor([0, 2, 0]), x.reshape(-1)
     return [

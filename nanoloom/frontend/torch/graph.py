@@ -105,7 +105,7 @@ class GraphImporter:
         if isinstance(target, type) and issubclass(target, tuple):  # of its results
             return tuple(self.values[x] if isinstance(x, fx.Node) else x
                          for x in node.args)  # fmt: skip
-        if is_asserted(node):
+        if is_asserted(node) or tells_nobody(node):
             return None
         if isinstance(made.out, SYMBOLIC) or is_number(node):
             return self._number(made)
@@ -208,6 +208,8 @@ class GraphImporter:
 def typed(call: Call, found: Any) -> Any:
     """The values of one who does not say their types, with the types torch found."""
     single = isinstance(found, ir.Value)
+    if call.out is None:
+        raise call.refuse("gives what is no tensor")
     if single and not isinstance(call.out, torch.Tensor):
         raise call.refuse("gives several values, of which onnxscript writes one")
     outs: list[Any] = [call.out] if single else list(call.out)
@@ -224,6 +226,13 @@ def is_asserted(node: fx.Node) -> bool:
         return True
     is_condition = isinstance(node.meta.get("val"), torch.SymBool)
     return is_condition and all(map(is_asserted, node.users))
+
+
+def tells_nobody(node: fx.Node) -> bool:
+    """Whether a result that is no tensor, as an element type, is used by nothing."""
+    schema = getattr(node.target, "_schema", None)
+    gives = schema is not None and len(schema.returns) > 0
+    return gives and not node.users and node.meta.get("val") is None
 
 
 def is_number(node: fx.Node) -> bool:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import onnx_ir as ir
-import torch
 
 from nanoloom.frontend.torch.call import Call, fake_of
 from nanoloom.frontend.torch.elementwise import scaled
+from nanoloom.frontend.torch.masks import by_mask, is_mask, put_by_mask, with_places
 from nanoloom.frontend.torch.writer import INT64
-
-T = ir.DataType
 
 
 def embedding(call: Call) -> ir.Value:
@@ -42,65 +40,29 @@ def take_along_dim(call: Call) -> ir.Value:
 
 
 def index(call: Call) -> ir.Value:
-    """Tensors of indices for some axes, others taken whole."""
+    """Tensors of indices for some axes, others taken whole; masks for any of them."""
     x, given = call.value("self"), list(call["indices"])
     places = [axis for axis, at in enumerate(given) if at is not None]
-    masks = [fake_of(at).dtype.is_floating_point is False and is_mask(at)
-             for at in given if at is not None]  # fmt: skip
-    if any(masks):
-        return by_mask(call, x, given, places)
-    if len(places) == 1:
-        return call.w("Gather", x, call.of(given[places[0]]), axis=places[0])
-    return of_several(call, x, [call.of(given[axis]) for axis in places], places)
+    if len(places) > 1:
+        return of_several(call, x)
+    only, axis = given[places[0]], places[0]
+    if is_mask(only):
+        return by_mask(call, x, axis, only)
+    return call.w("Gather", x, call.of(only), axis=axis)
 
 
-def is_mask(at: object) -> bool:
-    return element_name(at) in ("bool", "uint8")
-
-
-def element_name(at: object) -> str:
-    return str(fake_of(at).dtype).removeprefix("torch.")
-
-
-def by_mask(
-    call: Call, x: ir.Value, given: list[object], places: list[int]
-) -> ir.Value:
-    """One mask, over the first axes: the rows where it is true."""
-    if len(places) != 1 or places[0] != 0:
-        raise call.refuse("selects by a mask among other indices")
-    w, mask = call.w, call.of(given[0])
-    rank = fake_of(given[0]).dim()
-    tail = call.sizes.all(call.fake("self").shape[rank:])
-    rows = w.reshape(x, [-1, *tail])
-    flat = w.reshape(w.cast(mask, T.BOOL), [-1])
-    return w("Compress", rows, flat, axis=0)
-
-
-def masked_select(call: Call) -> ir.Value:
-    """The elements where a mask is true, in the order that they are counted in."""
-    w, fakes = call.w, [call.fake(n) for n in ("self", "mask")]
-    shape = call.sizes.all(torch.broadcast_shapes(*(x.shape for x in fakes)))
-    rows, flat = (
-        w.reshape(w("Expand", x, w.ints(shape)), [-1])
-        for x in (call.value("self"), w.cast(call.value("mask"), T.BOOL))
-    )
-    return w("Compress", rows, flat, axis=0)
-
-
-def of_several(
-    call: Call, x: ir.Value, at: list[ir.Value], places: list[int]
-) -> ir.Value:
+def of_several(call: Call, x: ir.Value) -> ir.Value:
     """Indices of several axes, which are moved to the front and back."""
-    w, rank = call.w, call.input_rank("self")
+    w, rank, found = call.w, call.input_rank("self"), with_places(call)
+    places = [axis for axis, _, _ in found]
     order = places + [a for a in range(rank) if a not in places]
     moved = w("Transpose", x, perm=order) if order != sorted(order) else x
-    ranks = [fake_of(i).dim() for i in call["indices"] if i is not None]
-    made = w("GatherND", moved, coordinates(call, at))
+    made = w("GatherND", moved, coordinates(call, [at for _, _, at in found]))
     adjacent = places == list(range(places[0], places[-1] + 1))
     front = places[0] if adjacent else 0
     if not front:
         return made
-    wide = max(ranks)
+    wide = max(ranks for _, ranks, _ in found)
     back = [*range(wide, wide + front), *range(wide), *range(wide + front, call.rank)]
     return w("Transpose", made, perm=back)
 
@@ -169,27 +131,6 @@ def put_moved(
     moved = w("Transpose", x, perm=order)
     made = scattered(call, moved, coordinates(call, at), values, order)
     return w("Transpose", made, perm=[order.index(a) for a in range(len(order))])
-
-
-def put_by_mask(
-    call: Call, x: ir.Value, given: list[object], places: list[int], values: ir.Value
-) -> ir.Value:
-    """One number where a mask over the first axes is true."""
-    sizes = call.fake("values").shape  # of data, they are no 1
-    single = all(isinstance(n, int) and n == 1 for n in sizes)
-    single = single and not call["accumulate"]
-    if len(places) != 1 or places[0] != 0 or not single:
-        raise call.refuse("puts several values by a mask")
-    w, mask = call.w, w_mask(call, given[0])
-    value = w.scalar(values)
-    return w.typed(call.dtype, "Where", mask, value, x)
-
-
-def w_mask(call: Call, mask: object) -> ir.Value:
-    w, rank = call.w, fake_of(mask).dim()
-    flat = w.cast(call.of(mask), T.BOOL)
-    missing = list(range(rank, call.rank))
-    return w("Unsqueeze", flat, w.constant(missing)) if missing else flat
 
 
 def scatter(reduction: str) -> object:
@@ -267,9 +208,8 @@ def scatter_reduce(call: Call) -> ir.Value:
 
 OPERATORS = {
     "embedding": embedding, "index_select": index_select, "gather": gather,
-    "index": index, "_unsafe_index": index, "masked_select": masked_select,
-    "index_put": index_put,
-    "_unsafe_index_put": index_put, "scatter": scatter("none"),
+    "index": index, "_unsafe_index": index,
+    "index_put": index_put, "_unsafe_index_put": index_put, "scatter": scatter("none"),
     "scatter_add": scatter("add"), "index_copy": index_copy,
     "index_add": index_add, "scatter_reduce": scatter_reduce,
     "take_along_dim": take_along_dim,

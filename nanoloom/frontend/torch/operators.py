@@ -17,6 +17,7 @@ from nanoloom.frontend.torch import (
     elementwise,
     grouped_products,
     indexing,
+    masks,
     movement,
     normalizations,
     products,
@@ -35,7 +36,7 @@ from nanoloom.frontend.torch.call import Call
 Operator = Callable[[Call], Any]
 FAMILIES = (
     elementwise, quotients, bit_shifts, comparisons, special, activations, movement,
-    slice_writes, strided, indexing, creation, reductions, products, windows,
+    slice_writes, strided, indexing, masks, creation, reductions, products, windows,
     resizing, normalizations, recurrences,
 )  # fmt: skip
 OPERATORS: dict[str, Operator] = {
