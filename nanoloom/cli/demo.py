@@ -31,8 +31,11 @@ def demo(
     """Find the sentences that mean the same: a trained model, compiled."""
     del debug
     from nanoloom.cache import default_root
+    from nanoloom.errors import Error
     from nanoloom.runtime.threads import thread_count
 
+    if folder is not None and folder.exists() and not folder.is_dir():
+        raise Error("is a file", where=str(folder), hint="name a folder")
     place = folder or (cache or default_root()) / "demo"
     return minilm()(place, thread_count(threads))
 

@@ -340,3 +340,12 @@ def test_what_python_alone_can_give(
     path = tmp_path / "model.onnx"
     path.write_bytes(onnx.parser.parse_model(head + text).SerializeToString())
     refused(nanoloom("run", path), said)
+
+
+def test_the_demos_folder_is_a_file(tmp_path: Path, nanoloom: Command) -> None:
+    file = tmp_path / "text.txt"
+    file.write_text("kept")
+    said = nanoloom("demo", "--folder", file)
+    assert said.status == 1
+    assert said.err == f"nanoloom: {file}: is a file; name a folder\n"
+    assert file.read_text() == "kept"
