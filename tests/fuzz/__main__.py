@@ -27,7 +27,7 @@ from tests.fuzz.worker import run_case
 FAULTS = ("crash", "hang", "foreign", "memory", "difference")
 
 
-KEPT = ("graph", "old", "module", "written")  # why these were refused
+KEPT = ("graph", "old", "types", "module", "written")  # why these were refused
 
 
 @dataclass

@@ -179,7 +179,7 @@ def families() -> list[str]:
     """All that can be drawn here: some families need packages of others."""
     asked = {"classical": EXPORTERS, "module": TORCH, "written": TORCH}
     there = [kind for kind, names in asked.items() if all(map(find_spec, names))]
-    return [*FAMILIES, "old", *there]
+    return [*FAMILIES, "old", "types", *there]
 
 
 def check_family(name: str, seed: int, bench: Bench) -> Outcome:

@@ -44,12 +44,18 @@ class Drawn:
     wanted: Arrays
 
 
-def sketch(seed: int, most: int = 6, *, old: bool = False) -> Sketch:
-    """The graph of a seed.  old: of one of the operator sets 7 to 12."""
-    rng = np.random.default_rng([8 if old else 1, seed])
+def sketch(
+    seed: int, most: int = 6, *, old: bool = False, even: bool = False
+) -> Sketch:
+    """The graph of a seed.  old: of one of the operator sets 7 to 12.
+
+    even: of one or two nodes, of all element types.
+    """
+    rng = np.random.default_rng([8 if old else 14 if even else 1, seed])
     drawn = int(rng.geometric(0.15)) - 1
     s = Sketch(rng, OLD[drawn % len(OLD)] if old else OPSETS[min(drawn, LAST)])
-    wanted = s.integer(1, most)
+    s.even = even
+    wanted = s.integer(1, min(most, 2) if even else most)
     names = [name for name in RECIPES if is_known(name, s.opset)]
     for _ in range(wanted):
         for _ in range(ATTEMPTS):
@@ -131,10 +137,12 @@ def splits(s: Sketch) -> list[set[str]]:
     return [some] if some == other else [some, other]
 
 
-def check_graph(seed: int, bench: Bench, *, old: bool = False) -> Outcome:
+def check_graph(
+    seed: int, bench: Bench, *, old: bool = False, even: bool = False
+) -> Outcome:
     """Compile the graph of a seed in two ways, run it and compare."""
     bench.at("reference")
-    s = sketch(seed, old=old)
+    s = sketch(seed, old=old, even=even)
     if not s.steps:
         return Outcome("empty")
     outputs = outputs_of(s)

@@ -47,5 +47,6 @@ KINDS: dict[str, Callable[[int, Bench], Outcome]] = {
     "module": module,
     "written": written,
     "old": partial(check_graph, old=True),
+    "types": partial(check_graph, even=True),
     **{name: partial(check_family, name) for name in FAMILIES},
 }

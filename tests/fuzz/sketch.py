@@ -41,6 +41,7 @@ class Sketch:
     """What has been drawn so far.
 
     given: inputs with their values.  parameters: those that models hold as constants.
+    even: every element type as often as another.
     """
 
     rng: np.random.Generator
@@ -50,6 +51,7 @@ class Sketch:
     parameters: set[str] = field(default_factory=set[str])
     steps: list[Step] = field(default_factory=list[Step])
     random: set[str] = field(default_factory=set[str])  # results nobody can foresee
+    even: bool = False
 
     # ---- numbers
 
@@ -81,7 +83,9 @@ class Sketch:
         return tuple(int(x) for x in self.rng.permutation(made))
 
     def dtype(self, choices: Sequence[np.dtype]) -> np.dtype:
-        """The first choices more often than the others."""
+        """The first choices more often than the others, unless all are even."""
+        if self.even:
+            return self.pick(choices)
         return choices[min(int(self.rng.geometric(0.5)) - 1, len(choices) - 1)]
 
     def array(

@@ -18,7 +18,7 @@ SEED = 11_000_000
 def test_a_small_part(tmp_path: Path) -> None:
     cases = [Case("graph", SEED + i) for i in range(GRAPHS)]
     cases += [Case("damage", SEED + i) for i in range(DAMAGED)]
-    cases += [Case(family, 0) for family in (*FAMILIES, "old")]
+    cases += [Case(family, 0) for family in (*FAMILIES, "old", "types")]
     found: list[str] = []
     statuses: list[str] = []
 

@@ -31,8 +31,8 @@ from tests.torch.operator_results import PEER_REFUSES, by_peer, computed, is_rig
 from tests.torch.operator_samples import EVERY, NAMES, Sample, samples
 
 TYPES = (
-    "float32", "float64", "bfloat16", "float16", "int64", "int32", "uint8", "bool",
-    "complex64",
+    "float32", "float64", "bfloat16", "float16", "int64", "int32", "int16", "int8",
+    "uint8", "bool", "complex64",
 )  # fmt: skip
 COMPILED = 0.1
 

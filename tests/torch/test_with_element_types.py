@@ -60,9 +60,11 @@ def shifted(x: torch.Tensor) -> list[torch.Tensor]:
     far = torch.arange(256) % 11 - (2 if x.dtype.is_signed else 0)
     far = far.to(x.dtype)
     square, wide = x.reshape(16, 16), x.reshape(4, 64)
+    matrices = x[:60].reshape(3, 4, 5)
     return [
         x << far, x >> far, x << 3, x >> 2, square @ square, x**2, x.pow(3),
         torch.nn.functional.linear(wide, wide), torch.addmm(square, square, square),
+        F.bilinear(x[:24].reshape(2, 3, 4), x[30:60].reshape(2, 3, 5), matrices, x[:3]),
     ]  # fmt: skip
 
 

@@ -36,6 +36,22 @@ def linear(call: Call) -> ir.Value:
     return made if bias is None else call.w("Add", made, bias)
 
 
+def bilinear(call: Call) -> ir.Value:
+    """input1 @ each matrix of weight @ input2 + bias: the first as one product."""
+    w = call.w
+    outs, ins, others = call.fake("weight").shape
+    batch = call.fake("input1").shape[:-1]
+    beside = w("Transpose", call.value("weight"), perm=[1, 0, 2])
+    beside = w.reshape(beside, call.sizes.all([ins, outs * others]))
+    rows = product(call, call.value("input1"), beside)
+    rows = w.reshape(rows, call.sizes.all([*batch, outs, others]))
+    last = w.constant([-1])
+    column = w("Unsqueeze", call.value("input2"), last)
+    made = w("Squeeze", product(call, rows, column), last)
+    bias = call.optional("bias")
+    return made if bias is None else w("Add", made, bias)
+
+
 def times(call: Call, value: ir.Value, factor: object) -> ir.Value:
     if isinstance(factor, int | float) and factor == 1:
         return value
@@ -212,7 +228,8 @@ def lerp(call: Call) -> ir.Value:
 
 
 OPERATORS = {
-    "linear": linear, "matmul": matmul("self", "other"), "mm": matmul("self", "mat2"),
+    "linear": linear, "bilinear": bilinear,
+    "matmul": matmul("self", "other"), "mm": matmul("self", "mat2"),
     "bmm": matmul("self", "mat2"), "mv": matmul("self", "vec"),
     "dot": matmul("self", "tensor"), "addmm": plus_product("mat1", "mat2"),
     "baddbmm": plus_product("batch1", "batch2"), "addmv": plus_product("mat", "vec"),
