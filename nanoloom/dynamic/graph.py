@@ -65,6 +65,7 @@ class Open:
 def open_values(walks: Walks, samples: Sequence[Dims]) -> Open:
     """What depends on the sizes of a model; raises Differs."""
     given, kept, reason = list(samples[0]), frozenset[str](), ""
+    divides = False
     for _ in range(WALKS):
         try:
             walk = walked(walks, samples, kept)
@@ -72,8 +73,10 @@ def open_values(walks: Walks, samples: Sequence[Dims]) -> Open:
             if not reason:
                 raise
             others = error.others if isinstance(error, NotDynamic) else Others.NONE
+            others = others or (Others.OF_IMAGES if divides else Others.NONE)
             raise NotDynamic(reason, others=others) from error
         told, reason = distinguished(walk.samples), walk.reason or reason
+        divides = divides or walk.divides
         settled = not walk.again or frozenset(walk.kept) == kept
         if told == tuple(walk.samples) and settled:
             break
@@ -135,6 +138,7 @@ class Comparing:
 
     again: whether it is another one with what is kept.  reason: why that is more.
     fixed: of nodes by name, whether windows and tables are the same for all sizes.
+    divides: whether sizes are divided that only samples of images have floors of.
     """
 
     samples: Samples
@@ -144,6 +148,7 @@ class Comparing:
     differing: set[str] = field(default_factory=set[str])  # constants, by their numbers
     limits: dict[Size, None] = field(default_factory=dict[Size, None])
     fixed: dict[str, bool] = field(default_factory=dict[str, bool])
+    divides: bool = False
 
     def node(self, visits: Sequence[Visit]) -> None:
         first = visits[0]
@@ -207,6 +212,8 @@ class Comparing:
     def is_floor(self, visits: Sequence[Visit]) -> bool:
         """Whether sizes are divided by numbers; samples of images get the floors."""
         limits = size_predicates.rounded_down(visits, self.samples)
+        if not are_of_images(self.samples):
+            self.divides = self.divides or size_predicates.is_division(visits)
         for numbers in limits or ():
             self.limit(visits[0].name, numbers)
         return limits is not None

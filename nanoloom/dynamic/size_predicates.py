@@ -56,7 +56,7 @@ def rounded_down(
     A remainder is what a floor leaves.  None for what is no such division.
     """
     columns = None
-    if visits[0].operator in DIVISIONS and are_of_images(samples):
+    if are_of_images(samples) and is_division(visits):
         columns = quotients(visits)
     try:
         for size, over in columns or ():
@@ -64,6 +64,11 @@ def rounded_down(
     except NotDynamic:
         return None
     return None if columns is None else [x for x, _ in columns if len(set(x)) > 1]
+
+
+def is_division(visits: Sequence[Visit]) -> bool:
+    """Whether whole numbers are divided by the same ones above 0 in all samples."""
+    return visits[0].operator in DIVISIONS and quotients(visits) is not None
 
 
 def quotients(visits: Sequence[Visit]) -> list[tuple[tuple[int, ...], int]] | None:
@@ -126,5 +131,8 @@ def grows(numbers: np.ndarray, samples: Sequence[Dims]) -> bool:
     return size is not None and all(coefficient >= 0 for coefficient, _ in size.terms)
 
 
-def is_whole(x: np.ndarray, y: np.ndarray) -> bool:
+def is_whole(x: np.ndarray | None, y: np.ndarray | None) -> bool:
+    """Whether nothing is left over; not of numbers that are none of `Visit`'s."""
+    if x is None or y is None:
+        return False
     return bool(np.all(y != 0)) and bool(np.all(x % np.where(y == 0, 1, y) == 0))

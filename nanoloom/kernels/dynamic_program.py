@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from nanoloom.dynamic.dynamic_kernel import DynamicKernel, Shape, make_dynamic
-from nanoloom.dynamic.dynamic_refusal import NotDynamic, no_size
+from nanoloom.dynamic.dynamic_refusal import NotDynamic, Others, no_size
 from nanoloom.dynamic.floor_division import plain
 from nanoloom.dynamic.polynomial import (
     FACTORS,
@@ -194,7 +194,8 @@ class Joining:
         first = places[0]
         ways = {(p.storage, p.index, p.stride > 0, p.state is None) for p in places}
         if len(ways) > 1:
-            raise NotDynamic("its arguments lie in other places for other sizes")
+            reason = "its arguments lie in other places for other sizes"
+            raise NotDynamic(reason, others=Others.ANY)
         if first.storage is Storage.PARAMETER and first.index in self.inside:
             if first.offset or first.stride:
                 raise NotDynamic("it reads a part of a constant that is made of sizes")

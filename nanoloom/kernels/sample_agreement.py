@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from nanoloom.dynamic.dynamic_refusal import NotDynamic
+from nanoloom.dynamic.dynamic_refusal import NotDynamic, Others
 from nanoloom.dynamic.polynomial import Dims, Size, found
 from nanoloom.kernels.program import Program, Word
 from nanoloom.memory.calls import Call, Storage
@@ -17,13 +17,17 @@ FEW = 16  # elements of a constant that are sizes
 
 
 def require_same(programs: Sequence[Program]) -> None:
-    """Raise Differs where calls or checks depend on the sizes."""
+    """Raise Differs where calls or checks depend on the sizes.
+
+    Other samples may not differ: which of two sizes is larger is alike in some.
+    """
     if len({(len(p.calls), len(p.repeats)) for p in programs}) > 1:
         calls = zip(*[p.calls for p in programs], strict=False)
         rows = [(row[0], {call.layer for call in row}) for row in calls]
         other = [call for call, layers in rows if len(layers) > 1]
         where = f"{node_of(other[0])}: " if other else ""
-        raise NotDynamic(f"{where}other sizes are computed in more steps, or fewer")
+        reason = f"{where}other sizes are computed in more steps, or fewer"
+        raise NotDynamic(reason, others=Others.ANY)
     if len({tuple(named(word) for word in p.checks) for p in programs}) > 1:
         rows = zip(*[p.checks for p in programs], strict=False)
         other = [row[0] for row in rows if len({named(word) for word in row}) > 1]

@@ -12,6 +12,7 @@ from onnx import numpy_helper, parser
 
 import nanoloom
 from nanoloom.cache import Cache
+from nanoloom.dynamic.size_predicates import is_whole
 from tests.dynamic.models import wanted
 
 HEAD = '<ir_version: 10, opset_import: ["" : 20]>\n'
@@ -91,6 +92,37 @@ def test_windows_that_the_model_counts(
     text = COUNTED.replace("TAPS", str(taps)).replace("STEP", str(step))
     made = model(text.replace("QUOTIENT", quotient), (3, 2, taps, taps))
     require_open(made, tmp_path, taps)
+
+
+# As many columns as a part of x has, counted before anything else is asked of them.
+PARTS = """
+g (float[3, w] x) => (float[3, v] y)
+{
+    long = Shape<start = 1>(x)
+    zero = Constant<value = int64[1] {0}>()
+    one = Constant<value = int64[1] {1}>()
+    less = Constant<value = int64[1] {OFF}>()
+    step = Constant<value = int64[1] {STEP}>()
+    room = Add(long, less)
+    part = Div(room, step)
+    three = Constant<value = int64[1] {3}>()
+    column = Slice(x, zero, one, one)
+    shape = Concat<axis = 0>(three, part)
+    y = Expand(column, shape)
+}
+"""
+
+
+@pytest.mark.parametrize(("less", "step"), [(0, 2), (-1, 3), (1, 7)])
+def test_divided_before_all_else(less: int, step: int, tmp_path: Path) -> None:
+    """No operator has windows: the division alone asks for samples with floors."""
+    made = model(PARTS.replace("OFF", str(less)).replace("STEP", str(step)))
+    program = nanoloom.compile(made, threads=1, cache=Cache(tmp_path))
+    for w in (9, 26, 120, 41):
+        x = np.arange(3 * w, dtype=np.float32).reshape(3, w)
+        right = wanted(made, {"x": x})["y"]
+        assert right.size and np.array_equal(program({"x": x})["y"], right)
+    assert program.open.reason == ""
 
 
 def test_quotients_below_0_are_no_floors(tmp_path: Path) -> None:
@@ -211,3 +243,10 @@ g (float[n, 2, h, w] x) => (float[n, p, 3] y)
 def test_all_pairs_of_patches(tmp_path: Path) -> None:
     """Sums below 2 ** 24, which f32 has exactly."""
     require_open(model(PAIRS, (3, 2, 1, 1)), tmp_path, 8)
+
+
+def test_nothing_is_known_of_what_has_no_numbers() -> None:
+    """A walk notes no numbers of floats, and none of long tensors."""
+    assert is_whole(np.array([4]), np.array([2]))
+    assert not is_whole(None, None)
+    assert not is_whole(np.array([4]), None)

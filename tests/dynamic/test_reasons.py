@@ -10,7 +10,7 @@ import pytest
 
 import nanoloom
 from nanoloom.cache import Cache
-from nanoloom.dynamic.dynamic_refusal import NotDynamic
+from nanoloom.dynamic.dynamic_refusal import NotDynamic, Others
 from nanoloom.errors import InputError
 from nanoloom.inspect.dynamic_sizes import dynamic_sizes
 from nanoloom.kernels.program import Limits, Program, Word
@@ -114,3 +114,11 @@ def test_indices_that_other_sizes_look_at() -> None:
     told = "node Gather_3: other sizes look at other indices"
     with pytest.raises(NotDynamic, match=told):
         require_same([program((1,), "node Gather_3"), program((1,), "node Gather_4")])
+
+
+def test_other_samples_may_be_computed_in_as_many_steps() -> None:
+    """Which of two sizes is larger decides about steps: in some samples it is alike."""
+    told = "other sizes are computed in more steps, or fewer"
+    with pytest.raises(NotDynamic, match=told) as found:
+        require_same([program((1, 1)), program((1,)), program((1, 1))])
+    assert found.value.others is Others.ANY
