@@ -16,6 +16,7 @@ from torch.export import (  # pyright: ignore[reportMissingImports] - an extra
     export,
 )
 
+import nanoloom
 from nanoloom.frontend.torch.exported import import_exported
 from nanoloom.frontend.torch.unseen_changes import without_unseen
 
@@ -135,3 +136,17 @@ def test_what_others_see_is_left_to_torch(
 ) -> None:
     exported = export(Of(function), (torch.randn(4, 4),))
     assert without_unseen(exported.graph) is None
+
+
+def test_arguments_keep_their_names() -> None:
+    """As those of nn.Sequential are called, a word that Python has as well."""
+    module = nn.Sequential(nn.Linear(4, 5), nn.ReLU(inplace=True)).eval()
+    x = torch.randn(3, 4, generator=torch.Generator().manual_seed(1))
+    exported = export(module, (x,))
+    made = without_unseen(exported.graph)
+    assert made is not None
+    names = [node.name for node in exported.graph.nodes if node.op != "output"]
+    assert [node.name for node in made.nodes if node.op != "output"] == names
+    program = nanoloom.compile(module, (x,))
+    assert "input [3, 4]" in repr(program)
+    torch.testing.assert_close(program(x), module(x))

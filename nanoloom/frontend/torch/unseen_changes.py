@@ -34,6 +34,8 @@ def without_unseen(graph: fx.Graph) -> fx.Graph | None:
     result = made.graph_copy(graph, copies)
     for node in changed:
         copies[node].target = twins[node]
+    for node, copy in copies.items():
+        copy.name = node.name  # a graph that is made anew calls no argument "input"
     (output,) = (node for node in graph.nodes if node.op == "output")
     made.create_node("output", "output", (result,)).meta = dict(output.meta)
     return made
