@@ -46,9 +46,18 @@ def overlap(changed: Iterable[Span], read: Iterable[Span]) -> bool:
 def require_apart(
     changed: Mapping[str, torch.Tensor], given: Mapping[str, torch.Tensor]
 ) -> None:
-    """SharedMemory for an input that shares memory with one that is changed."""
+    """SharedMemory for an input that shares memory with one that is changed, and for
+    one that is changed and has several elements in one place."""
     spans = {name: span(tensor) for name, tensor in given.items()}
-    for name in changed:
+    for name, tensor in changed.items():
+        if any(
+            n > 1 and s == 0 for n, s in zip(tensor.shape, tensor.stride(), strict=True)
+        ):
+            raise SharedMemory(
+                "has several elements in one place, and is changed in place",
+                where=f"input {name}",
+                hint="give it as a clone()",
+            )
         first, end = spans[name]
         for other, (start, stop) in spans.items():
             if other != name and first < stop and start < end:

@@ -132,6 +132,8 @@ def test_an_argument_is_changed_and_may_not_overlap_another(tmp_path: Path) -> N
         "input x: shares memory with y, and is changed in place;"
         " give one of them as a clone()"
     )
+    with pytest.raises(InputError, match="input x: has several elements in one place"):
+        program(torch.ones(1).expand(4), y)
     with pytest.raises(InputError, match="arguments of the module: are 1 by position"):
         program(x)
 
