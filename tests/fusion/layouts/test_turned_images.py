@@ -29,7 +29,7 @@ def layer(channels: int, size: int, features: int, side: int, stride: int = 1) -
 
 def turns(model: Any, target: str) -> bool:
     """Whether a product reads an image that has been turned: channels are last."""
-    options = CompileOptions(by_name(target))
+    options = CompileOptions(by_name(target), exact_conv=True)
     program = partition_model(load(model), options, Report())
     (product,) = (k.nest for k in program.kernels.values() if k.nest.products)
     (sums,) = product.products
@@ -66,7 +66,7 @@ def test_the_wider_panel_reads_an_image_less_often() -> None:
 def test_the_numbers_of_a_turned_image(sizes: tuple[int, ...]) -> None:
     model, feeds = layer(*sizes)
     assert turns(model, AVX2)
-    options = CompileOptions(by_name(AVX2))
+    options = CompileOptions(by_name(AVX2), exact_conv=True)
     cache = shared_cache()
     made = nanoloom.compile(model, options=options, threads=2, cache=cache)
     (got,) = made(feeds).values()
