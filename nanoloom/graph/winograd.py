@@ -88,15 +88,16 @@ def of_integers(target: Target) -> Candidates:
             return None
 
         def fits(axes: Axes) -> bool:
-            made = [integer_transforms(axis) for axis in axes]
-            known = [each for each in made if each is not None]
-            image, filters = (
-                255 * prod(int(abs(m).sum(1, dtype=int).max()) for m in matrices)
-                for matrices in zip(*((x.image, x.filters) for x in known), strict=True)
+            made = [x for x in map(integer_transforms, axes) if x is not None]
+            if len(made) < len(axes):
+                return False
+            low, high = found.extremes()
+            limit = 1 << 31 - sum(x.bits for x in made)
+            sums = (
+                prod(int(abs(m).sum(1, dtype=int).max()) for m in matrices)
+                for matrices in ([x.image for x in made], [x.filters for x in made])
             )
-            (low, high), limit = found.extremes(), 1 << 31 - sum(x.bits for x in known)
-            small = max(image, filters) < LARGEST
-            return len(known) == len(made) and small and -limit <= low and high < limit
+            return 255 * max(sums) < LARGEST and -limit <= low and high < limit
 
         return Candidate(found.x, found.w, numbers, fits)
 

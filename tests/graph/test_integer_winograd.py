@@ -82,6 +82,13 @@ def test_tiles() -> None:
     assert tile_in(dequantized((1, 64, 28, 28), (96, 64, 3, 3))) == 4
 
 
+def test_matrices_with_fractions_are_of_no_integers() -> None:
+    """4 results of 5 taps; 2 have none."""
+    text, image = sums((1, 64, 300), (64, 64, 5), pads=[2, 2]), (1, 64, 40, 40)
+    assert tile_in(text) == tile_in(sums(image, (64, 64, 5, 1), pads=[2, 0, 2, 0])) == 2
+    assert tile_in(sums((1, 64, 300), (64, 64, 7), pads=[3, 3])) is None
+
+
 def test_sums_that_need_the_lost_bits_have_smaller_tiles_or_none() -> None:
     assert tile_in(sums((1, 64, 56, 56), (64, 64, 3, 3), number=100)) == 4
     assert tile_in(sums((1, 256, 56, 56), (64, 256, 3, 3), number=100)) == 2
