@@ -120,9 +120,9 @@ def counted(visits: Sequence[Visit], samples: Samples) -> list[Numbers]:
 def is_dense(visits: Sequence[Visit], kernel: Sequence[int]) -> bool:
     """Whether Winograd's method may compute it."""
     first = visits[0]
-    others = {*ints(first.node, "strides"), *ints(first.node, "dilations")}
+    strides, gaps = ({*ints(first.node, n)} for n in ("strides", "dilations"))
     three = list(kernel) == [TAPS, TAPS] and first.operator in DENSE
-    return three and others <= set(STRIDES)
+    return three and strides <= set(STRIDES) and gaps <= {1}
 
 
 def are_steady(visits: Sequence[Visit], samples: Sequence[Dims]) -> bool:
