@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nanoloom.schedule.choose import choose
+from nanoloom.schedule.language import Prefetch
 from nanoloom.target import Target, by_name
 from tests.linalg.bounds import sample
 from tests.vector.checks import check, passes
@@ -142,3 +144,17 @@ def test_numbers(
     check(got, image, steps, size)
     image = np.roll(image, 1)
     assert not passes(got, image, steps, size)
+
+
+def test_panels_that_are_read_once_are_fetched_once() -> None:
+    """A row of patches for each task: the product's prefetch is the permutation's."""
+    w = sample(1, (32, 32, 3, 384), "float32")
+
+    def make(b: Any, image: Any) -> Any:
+        made = b.einsum("hiwjc,ijcf->hwf", image, b.constant(w))
+        return b.transpose(b.elementwise(lambda s: -s, made), [2, 0, 1])
+
+    program = program_of(make, ((7, 32, 7, 32, 3), "float32"))
+    (kernel,) = program.kernels.values()
+    words = choose(kernel.nest, by_name("x86-64-v4")).directives
+    assert sum(isinstance(word, Prefetch) for word in words) == 1

@@ -13,6 +13,7 @@ from dataclasses import replace
 from nanoloom.nest.panel_parts import PanelParts
 from nanoloom.schedule.language import (
     ALL,
+    Directive,
     Directives,
     Nanokernel,
     Parallel,
@@ -49,15 +50,19 @@ def around_permutation(
         fuse=ALL,
         slowest=slowest_of(found, sizes, target),
     )
-    permuted = tuple(
-        outer if word == tasks else word
-        for word in words
-        if not (isinstance(word, Prefetch) and word.loops)
-    )
-    packings = tuple(word for word in permuted if isinstance(word, Pack))
+    packings = tuple(word for word in words if isinstance(word, Pack))
+    packed = {packing.argument for packing in packings}
+    ours = tuple(word for word in words if not isinstance(word, Pack))
+    lies = isinstance(ours[0], StoreAt)  # an image without its border
+
+    def again(word: Directive) -> bool:
+        """Whether prefetches of panels say it, of the permutation's own loops."""
+        is_panel = isinstance(word, Prefetch) and word.argument in packed
+        return is_panel and (bool(word.loops) or not lies)
+
+    permuted = tuple(outer if w == tasks else w for w in words if not again(w))
     loops = tuple(word for word in permuted if not isinstance(word, Pack))
     named = row_names(found.product, found.shape)
-    lies = isinstance(loops[0], StoreAt)  # an image without its border
     fetched = () if lies else prefetches(nest, packings, loops, named, target)
     at = next(n for n, x in enumerate(permuted) if isinstance(x, Nanokernel)) + 1
     behind = vectors((found.last,), target)
