@@ -111,7 +111,7 @@ def of_rows(
     except NotDynamic as other:
         said = str(other) in str(reason)  # also where it says nothing
         both = str(reason) if said else f"{reason}; {other}"
-        why = NotDynamic(both, others=reason.others)
+        why = NotDynamic(both, others=reason.others, wanted=reason.wanted)
         raise with_dims(why, plain(model.samples[0])) from reason
 
 

@@ -16,12 +16,19 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 
-from nanoloom.cache import Cache, key
-from nanoloom.dynamic.dynamic_refusal import NotDynamic, Others, with_dims
+from nanoloom.api.remembered_refusals import remember, remembered
+from nanoloom.cache import Cache
+from nanoloom.dynamic.dynamic_refusal import (
+    NotDynamic,
+    Others,
+    not_told_apart,
+    with_dims,
+)
 from nanoloom.dynamic.polynomial import Size
 from nanoloom.dynamic.samples import Samples, are_of_images, tried_samples
 from nanoloom.dynamic.size_limits import limits_of
 from nanoloom.errors import (
+    DataDependent,
     Error,
     InputError,
     InternalError,
@@ -33,6 +40,7 @@ from nanoloom.graph.data_dependent.rooms import Unbounded
 from nanoloom.interface.bounds import NO_BOUNDS, Bounds
 from nanoloom.interface.expressions import evaluate, names
 from nanoloom.interface.interface import Interface
+from nanoloom.interface.room_names import are_by_sizes, rooms_among
 from nanoloom.model.binding import OpenBinding
 from nanoloom.model.source import Entering, Source
 from nanoloom.options import CompileOptions
@@ -46,8 +54,10 @@ if TYPE_CHECKING:
 Made = TypeVar("Made")
 Shapes = Mapping[str, tuple[int, ...]]
 Array: TypeAlias = np.ndarray
-# In front of a reason that is remembered: which others may be tried.
-MARKS = {b"=": Others.NONE, b"+": Others.ANY, b"*": Others.OF_IMAGES}
+# Options that programs for all sizes have as well.
+KEPT = (
+    "checked", "exact_conv", "caches", "starts", "encoder_caches", "any_value",
+)  # fmt: skip
 NO_VALUES: Mapping[str, Array] = MappingProxyType({})
 
 
@@ -93,35 +103,24 @@ class OpenProgram:
             what = f"dimension {text} is an expression"
             return str(with_dims(NotDynamic(f"{what} of what no input has"), lost))
         options = self.options
-        usual = CompileOptions(
-            options.target,
-            options.precision,
-            checked=options.checked,
-            exact_conv=options.exact_conv,
-            caches=options.caches,
-            starts=options.starts,
-            encoder_caches=options.encoder_caches,
-            any_value=options.any_value,
-        )
+        kept = {name: getattr(options, name) for name in KEPT}
+        usual = CompileOptions(options.target, options.precision, **kept)
         if options != usual:
             reason = "its kernels are scheduled for known sizes"
             return str(with_dims(NotDynamic(reason), self.names))
         if isinstance(self.source, Entering):
             return "it is no graph"
-        return "" if self.samples else self.not_told_apart()
-
-    def not_told_apart(self) -> str:
-        """The reason where there are no samples, or none that say one."""
-        few = " ".join(f"--dim {name}=N" for name in self.names[:2])
-        return (
-            f"{len(self.names)} dimensions are open, more than are told apart; "
-            f"give some of them numbers ({few})"
-        )
+        return "" if self.samples else not_told_apart(self.names)
 
     @cached_property
     def samples(self) -> tuple[Samples, ...]:
         floats = {x.dtype.kind for x in self.inputs}.isdisjoint("iu")
-        return tried_samples([x.shape for x in self.inputs], self.names, floats=floats)
+        rooms = rooms_among([x.name for x in self.inputs])
+        shapes = [x.shape for x in self.inputs]
+        tried = tried_samples(shapes, self.names, floats=floats)
+        # Sizes alone decide about those of an image that is made larger or smaller.
+        images = tuple(each for each in tried if are_of_images(each))
+        return images if rooms and are_by_sizes(rooms) and images else tried
 
     def bound(
         self, shapes: Shapes, threads: int, *, empty: Set[str] = frozenset()
@@ -156,7 +155,8 @@ class OpenProgram:
         """The program, compiled if it is not yet; None where it cannot be."""
         with self._loading:
             if self._variant is None and not self.reason:
-                self._load(threads)
+                empty = {*self.names}  # any: who calls it looks at that before
+                self._variant = self._first(lambda b: b.loaded(threads), empty)
             return self._variant
 
     @property
@@ -200,52 +200,52 @@ class OpenProgram:
 
         return () if self.reason else self._first(cut, frozenset()) or ()
 
-    def _load(self, threads: int) -> None:
-        # Any may be 0: who calls it from here looks at that before.
-        made = self._first(lambda binding: binding.loaded(threads), {*self.names})
-        self._variant = made
-
     def _first(
         self, made: Callable[[OpenBinding], Made], empty: Set[str]
     ) -> Made | None:
         """What is made of the first samples that the model takes; else the reason.
 
-        empty: dimensions that may be 0.
+        empty: dimensions that may be 0.  Raises Unbounded where rooms would do.
         """
-        others = Others.ANY
+        others, wanted = Others.ANY, None
         walked: Walked = {}
         for samples in self.samples:
             if others is Others.OF_IMAGES and not are_of_images(samples):
                 continue
             binding = self.binding(samples, empty, walked)
-            refused = key("refused", binding.name)
-            known = self.cache.get(refused)
-            if known is not None:
-                self.reason = known[1:].decode() or self.reason
-                others = MARKS[known[:1]]
-                if not others:
-                    return None
-                continue
-            try:
-                found = made(binding)
-            except Unbounded:
-                raise  # who has room makes another program
-            except (NotDynamic, InputError, ModelError, Unsupported) as reason:
-                others = self._refused(refused, reason)
-                if not others:
-                    return None
-                continue
-            except Exception as bug:  # whatever it is: variants may do
-                if isinstance(bug, Error) and not isinstance(bug, InternalError):
-                    raise
-                self.reason = f"a bug of nanoloom ({type(bug).__name__}: {bug})"
-                message = f"each size is compiled on its own: {self.reason}; report it"
-                warnings.warn(message, RuntimeWarning, stacklevel=2)
-                return None
-            self.reason = ""
-            return found
-        self.reason = self.reason or self.not_told_apart()
-        return None
+            if (known := remembered(self.cache, binding.name)) is not None:
+                others, said = known
+                self.reason = said or self.reason
+            else:
+                try:
+                    found = made(binding)
+                except Unbounded:
+                    raise  # who has room makes another program
+                except (NotDynamic, InputError, ModelError, Unsupported) as reason:
+                    others = self._refused(binding.name, reason)
+                    wanted = wanted or getattr(reason, "wanted", None)
+                except Exception as bug:  # whatever it is: variants may do
+                    if isinstance(bug, Error) and not isinstance(bug, InternalError):
+                        raise
+                    return self._broken(bug)
+                else:
+                    self.reason = ""
+                    return found
+            if not others:
+                break
+        return self._given_up(wanted)
+
+    def _given_up(self, wanted: DataDependent | None) -> None:
+        """Have a reason; raises what would do instead."""
+        self.reason = self.reason or not_told_apart(self.names)
+        if wanted is not None:
+            raise wanted
+
+    def _broken(self, bug: Exception) -> None:
+        """Let each size be compiled on its own for a bug."""
+        self.reason = f"a bug of nanoloom ({type(bug).__name__}: {bug})"
+        message = f"each size is compiled on its own: {self.reason}; report it"
+        warnings.warn(message, RuntimeWarning, stacklevel=3)
 
     def _refused(self, name: str, reason: Exception) -> Others:
         """Note why samples do not do, also by this name; which others may."""
@@ -254,8 +254,7 @@ class OpenProgram:
         said = str(reason) if is_known else self.reason or str(reason)
         self.reason = said or self.reason
         others = reason.others if is_known else Others.ANY
-        mark = next(mark for mark, each in MARKS.items() if each is others)
-        self.cache.put(name, mark + self.reason.encode())
+        remember(self.cache, name, others, self.reason)
         return others
 
     def binding(self, samples: Samples, empty: Set[str], walked: Walked) -> OpenBinding:

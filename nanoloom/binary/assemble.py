@@ -24,7 +24,12 @@ from nanoloom.binary.table import (
 from nanoloom.dynamic.floor_division import dim_of
 from nanoloom.interface.bounds import Bounds
 from nanoloom.interface.data_dependent_outputs import counted
-from nanoloom.interface.room_names import EXACT, needed_outputs, rooms_among
+from nanoloom.interface.room_names import (
+    EXACT,
+    needed_outputs,
+    node_of,
+    rooms_among,
+)
 from nanoloom.interface.tensor import NONE, Element, Space, Tensor
 from nanoloom.kernels.program import Program, ProgramSizes, Word
 from nanoloom.linalg.stage import Spec
@@ -136,7 +141,7 @@ def rooms_of(program: Program) -> tuple[Room, ...]:
     if sorted(places) != list(range(first, first + len(names))):
         raise ValueError(f"what rooms need is not behind the outputs: {outputs}")
     return tuple(
-        Room(name.startswith(EXACT), place - first, f"node {name.removeprefix(EXACT)}")
+        Room(name.startswith(EXACT), place - first, f"node {node_of(name)}")
         for name, place in zip(names, places, strict=True)
     )
 

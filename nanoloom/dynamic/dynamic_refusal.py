@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from enum import IntEnum
 
 from nanoloom.dynamic.floor_division import dim_of
+from nanoloom.errors import DataDependent
 
 
 class Others(IntEnum):
@@ -20,14 +21,19 @@ class NotDynamic(Exception):
     """Samples of a model differ otherwise than in sizes; says in what.
 
     others: samples that may not.  computed: a constant that would do if the program
-    computed it, by name.
+    computed it, by name.  wanted: rooms that would do, if no samples do.
     """
 
     def __init__(
-        self, reason: str, *, others: Others = Others.NONE, computed: str = ""
+        self,
+        reason: str,
+        *,
+        others: Others = Others.NONE,
+        computed: str = "",
+        wanted: DataDependent | None = None,
     ) -> None:
         super().__init__(reason)
-        self.others, self.computed = others, computed
+        self.others, self.computed, self.wanted = others, computed, wanted
 
 
 def no_size(what: str, names: Iterable[str]) -> NotDynamic:
@@ -37,6 +43,15 @@ def no_size(what: str, names: Iterable[str]) -> NotDynamic:
     return NotDynamic(f"{what} is no known function of {listed(dims)}; {hint}")
 
 
+def not_told_apart(names: Sequence[str]) -> str:
+    """The reason where there are no samples, or none that say one."""
+    few = " ".join(f"--dim {name}=N" for name in names[:2])
+    return (
+        f"{len(names)} dimensions are open, more than are told apart; "
+        f"give some of them numbers ({few})"
+    )
+
+
 def with_dims(reason: NotDynamic, dims: Iterable[str]) -> NotDynamic:
     """The same, and which dimensions it is about, if it does not say that itself."""
     names, text = sorted(dims), str(reason)
@@ -44,7 +59,9 @@ def with_dims(reason: NotDynamic, dims: Iterable[str]) -> NotDynamic:
         verb, words = ("are", "them numbers") if names[1:] else ("is", "it a number")
         how = " ".join(f"--dim {name}=N" for name in names)
         text = f"{text}, and {listed(names)} {verb} open; give {words} ({how})"
-    return NotDynamic(text, others=reason.others, computed=reason.computed)
+    return NotDynamic(
+        text, others=reason.others, computed=reason.computed, wanted=reason.wanted
+    )
 
 
 def listed(names: Sequence[str]) -> str:

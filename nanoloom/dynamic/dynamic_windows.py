@@ -174,14 +174,27 @@ def padded(visits: Sequence[Visit], samples: Samples) -> list[Numbers]:
     inputs = visits[0].inputs
     rows = [v.inputs[1] for v in visits if len(inputs) > 1]
     given = [None if x is None or x.numbers is None else tuple(x.numbers) for x in rows]
-    if len(set(given)) > 1:
-        raise NotDynamic("pads that depend on sizes")
-    pads = given[0] if given else ints(visits[0].node, "pads")
-    polynomial(visits, samples)
     mode = text(visits[0].node, "mode", "constant")
+    polynomial(visits, samples)
+    if len(set(given)) > 1:
+        return padded_behind(given, mode)
+    pads = given[0] if given else ints(visits[0].node, "pads")
     if pads is None or min(pads, default=0) < 0:
         return is_cut(visits, mode, pads or ())
     return [] if mode == "constant" else has_rows(visits, mode, max(pads, default=0))
+
+
+def padded_behind(given: Sequence[Numbers | None], mode: str) -> list[Numbers]:
+    """Pads behind axes that depend on sizes, as up to a multiple: none is below 0."""
+    pads = [row for row in given if row is not None]
+    half = len(pads[0]) // 2 if pads else 0
+    alike = len({row[:half] for row in pads}) == 1 and len({*map(len, pads)}) == 1
+    if mode != "constant" or len(pads) < len(given) or not alike:
+        raise NotDynamic("pads that depend on sizes")
+    if any(min(row) < 0 for row in pads):
+        raise NotDynamic("pads that depend on sizes, and are below 0 for some")
+    columns = zip(*[[int(n) for n in row] for row in pads], strict=True)
+    return [column for column in columns if len({*column}) > 1]
 
 
 def is_cut(visits: Sequence[Visit], mode: str, pads: Sequence[int]) -> list[Numbers]:

@@ -23,6 +23,7 @@ from nanoloom.dynamic.samples import MULTIPLE
 
 MOST = 48  # floors of one model
 LEAST, LARGEST = 130, 420  # numbers of pixels that are tried
+PARTS = 6  # or so many times what the deepest level of a pyramid makes one of
 TRIES = 400
 Samples = Sequence[MutableMapping[str, int]]
 Term = tuple[int, Monomial]
@@ -127,8 +128,9 @@ def of_one(dim: str, rows: Sequence[Dims]) -> Sequence[Mapping[str, int]]:
 def shifted(row: Dims, dim: str, random: Random) -> Dims:
     """A sample in which a dimension has another number."""
     step = 1 if row[dim] % MULTIPLE else MULTIPLE
-    least, largest = LEAST, LARGEST
-    if row[dim] > LARGEST:  # a signal's length, in the range of which others are
+    deepest = max((floor.over for floor in floors_of(row)), default=1)
+    least, largest = LEAST, max(LARGEST, PARTS * deepest)
+    if row[dim] > largest:  # a signal's length, in the range of which others are
         least, largest = row[dim] // 2, 2 * row[dim]
     number = random.randrange(least // step, largest // step) * step
     made = {dim: number + (step == 1 and number % MULTIPLE == 0)}

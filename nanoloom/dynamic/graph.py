@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
-from math import prod
 
 import numpy as np
 
@@ -32,15 +31,15 @@ from nanoloom.dynamic.fit_floors import Samples, distinguished, is_ambiguous, is
 from nanoloom.dynamic.floor_division import floors_of
 from nanoloom.dynamic.node_dims import dims_of
 from nanoloom.dynamic.polynomial import Dims, Size, found
+from nanoloom.dynamic.roles import COUNTED, are_places, is_matrix, told_sizes
 from nanoloom.dynamic.sample_walk import NodeSample, Visit, Walks
 from nanoloom.dynamic.samples import are_of_images
 from nanoloom.errors import Error
 from nanoloom.graph.data_dependent.decisions import Decisions
+from nanoloom.graph.data_dependent.rooms import Unbounded
 from nanoloom.graph.shared_decisions import BY_SIZES
 
 SHAPES = ("Shape", "Size")
-COUNTED = ("Range",)
-REPEATED = ("Expand", "Tile")
 WALKS = 8  # what samples confuse is taken for something else: then others walk
 MOST = 16  # elements of a constant whose numbers are sizes
 
@@ -74,7 +73,8 @@ def open_values(walks: Walks, samples: Sequence[Dims]) -> Open:
                 raise
             others = error.others if isinstance(error, NotDynamic) else Others.NONE
             others = others or (Others.OF_IMAGES if divides else Others.NONE)
-            raise NotDynamic(reason, others=others) from error
+            wanted = error if isinstance(error, Unbounded) else None
+            raise NotDynamic(reason, others=others, wanted=wanted) from error
         told, reason = distinguished(walk.samples), walk.reason or reason
         divides = divides or walk.divides
         settled = not walk.again or frozenset(walk.kept) == kept
@@ -94,6 +94,7 @@ def walked(walks: Walks, samples: Sequence[Dims], kept: Set[str]) -> Comparing:
     """The walk through a model for each sample.  kept: what the program computes."""
     found = walks.through(samples, kept)
     walk = Comparing([dict(sample) for sample in samples], {*kept})
+    walk.told = told_sizes(found[0].visits)
     try:
         for visits in zip(*[each.visits for each in found], strict=True):
             walk.node(visits)
@@ -117,21 +118,6 @@ def limits_of_parts(samples: Samples) -> list[Size]:
     ]
 
 
-def are_places(visit: Visit) -> bool:
-    """Whether integers say which rows are read, and not how large something is.
-
-    What is repeated for each row of a batch is a matrix, which no shape is.
-    """
-    if visit.operator in COUNTED:
-        return True
-    return visit.operator in REPEATED and is_matrix(visit.outputs[0])
-
-
-def is_matrix(value: NodeSample) -> bool:
-    shape = value.shape or ()
-    return len(shape) > 1 and prod(shape) > 1
-
-
 @dataclass
 class Comparing:
     """The walk through all samples at once.
@@ -139,6 +125,7 @@ class Comparing:
     again: whether it is another one with what is kept.  reason: why that is more.
     fixed: of nodes by name, whether windows and tables are the same for all sizes.
     divides: whether sizes are divided that only samples of images have floors of.
+    told: names of values that nothing but operators' sizes are made of.
     """
 
     samples: Samples
@@ -149,6 +136,7 @@ class Comparing:
     limits: dict[Size, None] = field(default_factory=dict[Size, None])
     fixed: dict[str, bool] = field(default_factory=dict[str, bool])
     divides: bool = False
+    told: Set[str] = frozenset()
 
     def node(self, visits: Sequence[Visit]) -> None:
         first = visits[0]
@@ -191,23 +179,23 @@ class Comparing:
             small = len({x.shape for x in outputs}) == 1 and all(
                 row is not None and row.size <= MOST for row in rows
             )
-            differs = not size_predicates.alike(rows)
+            differs, name = not size_predicates.alike(rows), outputs[0].name
             if (
                 are_places(visits[0])
                 or not small
                 or self.reads_kept(visits[0])
-                or (differs and is_matrix(outputs[0]))
+                or (differs and is_matrix(outputs[0]) and name not in self.told)
             ):
-                self.kept.add(outputs[0].name)
+                self.kept.add(name)
                 # How many, of what is computed: other nodes take its place then.
                 counted = visits[0].operator in COUNTED
                 self.again = self.again or (counted and self.reads_kept(visits[0]))
                 continue
             is_right = size_predicates.is_right(visits, self.samples)
             if not is_right and not self.is_floor(visits):
-                self.keep(outputs[0].name, f"{visits[0].name} decides by a size")
+                self.keep(name, f"{visits[0].name} decides by a size")
             elif differs:
-                self.differing.add(outputs[0].name)
+                self.differing.add(name)
 
     def is_floor(self, visits: Sequence[Visit]) -> bool:
         """Whether sizes are divided by numbers; samples of images get the floors."""

@@ -30,6 +30,8 @@ Samples = tuple[Mapping[str, int], ...]
 # 4, ... 32, so that floors are told apart.  Two numbers are found, two prove them.  A
 # third side leaves volumes below 2 ** 24 elements, a number that f32 has exactly.
 IMAGES = ((203, 298, 342, 170), (213, 227, 362, 309), (107, 118, 83, 94))
+# Four sides are those of two images, as of one that is made larger or smaller.
+TWO_IMAGES = (*IMAGES[:2], (371, 247, 310, 405), (283, 398, 186, 331))
 # Of the one length of a signal, which many strides divide by hundreds: as many rows are
 # left of it as of an image.
 SIGNAL = ((6469, 9618, 7844, 5107),)
@@ -76,7 +78,7 @@ def image_samples(
     numbers: Sequence[Sequence[int]],
     multiple: int,
 ) -> Samples:
-    """Samples of one to three sides of images, and of a batch; () for other inputs.
+    """Samples of one to four sides of images, and of a batch; () for other inputs.
 
     Of a signal's length as well, of which steps take a part; the axis of a tensor that
     has no other is one.
@@ -114,7 +116,8 @@ def tried_samples(
     tried = [samples_of(shapes, names, lengths) for lengths in (STEPS, MANY, SHORT)]
     if not any(tried[1:]):  # more batches than there are small numbers
         tried.append(samples_of((), names))
-    sides = [image_samples(shapes, names, IMAGES, 1)]
+    sides = [image_samples(shapes, names, rows, 1) for rows in (IMAGES, TWO_IMAGES)]
+    sides = sides[:1] if sides[0] else sides[1:]
     if floats and all(open_axes(shape) < 2 for shape in shapes):
         sides.append(image_samples(shapes, names, SIGNAL, 1))
     tried += reversed(sides) if all(map(is_recorded, shapes)) else sides

@@ -21,8 +21,12 @@ from nanoloom.graph.operator_specs import named
 WHOLE = named(lambda spec: spec.of_sizes is OfSizes.POLYNOMIAL)
 # Only moved, where the inputs from the second on say the same for all sizes.
 MOVED = named(lambda spec: spec.of_sizes is OfSizes.MOVED)
+# Whose outputs are made of nothing but the numbers of their inputs.
+MOVES = {*WHOLE, *MOVED} - {"Shape", "Size"}
 
 DIVISIONS = ("Div", "Mod")
+# Of one number they are that number.
+OF_SEVERAL = ("Max", "Min", "ReduceMax", "ReduceMin")
 
 
 def is_right(visits: Sequence[Visit], samples: Sequence[Dims]) -> bool:
@@ -37,6 +41,10 @@ def is_right(visits: Sequence[Visit], samples: Sequence[Dims]) -> bool:
             right = True
         case name if name in MOVED:
             right = all(alike(row) for row in rows[1:])
+        case name if name in OF_SEVERAL and all(map(is_one_number, rows[0])):
+            right = all(alike(row) for row in rows[1:]) and (
+                name.startswith("Reduce") or not rows[1:]
+            )
         case "Where":
             right = alike(rows[0])
         case "Equal":
@@ -129,6 +137,10 @@ def grows(numbers: np.ndarray, samples: Sequence[Dims]) -> bool:
     """Whether a size is a sum of positive terms, so that it is never below 0."""
     size = found([int(n) for n in numbers], samples)
     return size is not None and all(coefficient >= 0 for coefficient, _ in size.terms)
+
+
+def is_one_number(x: np.ndarray | None) -> bool:
+    return x is not None and x.size == 1
 
 
 def is_whole(x: np.ndarray | None, y: np.ndarray | None) -> bool:

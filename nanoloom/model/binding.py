@@ -210,14 +210,20 @@ class OpenBinding(Binding):
         cut_open(self.open_model(), self.options, report)
 
     def open_model(self) -> OpenModel:
+        import onnx_ir
+
         from nanoloom.compile_open import OpenModel
         from nanoloom.dynamic.recurrent_batch import require_steps
+        from nanoloom.dynamic.whole_floats import use_whole_numbers
 
         require_steps(self.source.model().graph, self.samples)
 
         def bound(dims: Dims) -> Model:
             with self.report.waiting("read"):
-                return self._entry(self.shapes_of(dims))
+                model = self._entry(self.shapes_of(dims))
+            if isinstance(model, onnx_ir.Model):
+                use_whole_numbers(model.graph)
+            return model
 
         given = self.samples, self.bounds, self.declared, self.limits, self.walked
         return OpenModel(bound, *given)

@@ -16,7 +16,12 @@ import numpy as np
 
 from nanoloom.errors import Error, InputError
 from nanoloom.interface.data_dependent_outputs import Counted, counted, trimmed
-from nanoloom.interface.room_names import EXACT, needed_outputs, room_inputs
+from nanoloom.interface.room_names import (
+    EXACT,
+    needed_outputs,
+    node_of,
+    room_inputs,
+)
 from nanoloom.runtime.given_arrays import NOWHERE
 from nanoloom.runtime.library import Instance, Library
 
@@ -128,7 +133,7 @@ class Roomed:
             if not 0 <= need < MOST:
                 raise InputError(
                     f"the data want {need} elements",
-                    where=f"node {room.removeprefix(EXACT)}",
+                    where=f"node {node_of(room)}",
                     hint="look at the values of the inputs",
                 )
             grown = size if need <= size else max(need, 2 * size)
@@ -144,7 +149,7 @@ def in_library(rooms: Sequence[str], bind: Callable[[Rooms], Opened | None]) -> 
 
     def refuse(_: Mapping[str, Array], __: Array | None) -> dict[str, Array]:
         reason = "the data want a size that the model does not take"
-        where = f"node {', '.join(x.removeprefix(EXACT) for x in rooms)}"
+        where = f"node {', '.join(node_of(x) for x in rooms)}"
         raise InputError(reason, where=where, hint="call what is compiled in Python")
 
     first = bind((FIRST,) * len(rooms))

@@ -10,7 +10,7 @@ import json
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from nanoloom.api.open_program import OpenProgram
 from nanoloom.api.rooms.roomed_source import RoomedSource, dimension, interfaces
@@ -18,7 +18,12 @@ from nanoloom.api.rooms.roomed_variant import OfValues, RoomedVariant
 from nanoloom.cache import key
 from nanoloom.errors import DataDependent, InputError
 from nanoloom.graph.data_dependent.rooms import Unbounded
-from nanoloom.interface.room_names import EXACT, room_inputs
+from nanoloom.interface.room_names import (
+    EXACT,
+    are_by_sizes,
+    node_of,
+    room_inputs,
+)
 from nanoloom.model.binding import Binding
 from nanoloom.runtime.roomed import FIRST, Rooms
 
@@ -61,8 +66,9 @@ class OpenRooms:
                     return bound
                 return None if plain is None else plain()
             except Unbounded as error:
-                if not self.asks(error):
-                    return None
+                if self.asks(error):
+                    continue
+                return None if plain is None or not self.by_sizes else plain()
             except DataDependent:
                 return None
 
@@ -76,11 +82,14 @@ class OpenRooms:
             try:
                 samples = own.decided()
             except Unbounded as error:
-                if not self.asks(error):
+                if self.asks(error):
+                    continue
+                if not self.by_sizes:
                     raise
-            else:
+                return ()
+            if samples or not self.by_sizes:
                 self.open.reason = own.reason
-                return samples
+            return samples
 
     def compiled(
         self, without: Callable[[], Compiled], shapes: Shapes | None
@@ -102,11 +111,13 @@ class OpenRooms:
             try:
                 made = own.to_link(self.names)
             except Unbounded as error:
-                if not self.asks(error):
+                if self.asks(error):
+                    continue
+                if not self.by_sizes:
                     raise
-                continue
+                made = None
             if made is None:
-                raise self.refusal(own)
+                return without() if self.by_sizes else self.refuse(own)
             self.remember()
             return made
 
@@ -122,9 +133,17 @@ class OpenRooms:
                 raise
             raise self.refusal(self._programs(shapes)[-1]) from error
 
+    def refuse(self, own: OpenProgram) -> NoReturn:
+        raise self.refusal(own)
+
+    @property
+    def by_sizes(self) -> bool:
+        """Whether a program for known sizes wants none of the rooms."""
+        return bool(self.rooms) and are_by_sizes(self.rooms)
+
     def refusal(self, own: OpenProgram) -> InputError:
         """Why a room cannot be a size."""
-        nodes = ", ".join(x.removeprefix(EXACT) for x in self.rooms)
+        nodes = ", ".join(node_of(x) for x in self.rooms)
         reason = (
             "the data decide about a size that has no bound, and it cannot be a size"
         )
@@ -137,10 +156,10 @@ class OpenRooms:
     def asks(self, error: Unbounded) -> bool:
         """Note a room that is wanted; whether it is another one than before."""
         with self._lock:
-            known = not error.room or error.room in self.rooms
-            if known or len(self.rooms) >= MOST:
+            others = [room for room in error.rooms if room not in self.rooms]
+            if not others or len(self.rooms) + len(others) > MOST:
                 return False
-            self.rooms = (*self.rooms, error.room)
+            self.rooms = (*self.rooms, *others)
             self._made.clear()
             return True
 
@@ -220,7 +239,8 @@ class OpenRooms:
         """With all dimensions open, and with those alone that are rooms."""
         dims = self.open.numbers(shapes) or {}
         known = [self.open.known, {**self.open.known, **dims}]
-        return [self._program(each) for each in known[: 1 + bool(dims)]]
+        several = bool(dims) and not self.by_sizes
+        return [self._program(each) for each in known[: 1 + several]]
 
     def _program(self, known: Mapping[str, int]) -> OpenProgram:
         name = tuple(sorted(known.items()))

@@ -8,8 +8,7 @@ import onnx_ir as ir
 from nanoloom.graph.data_dependent.count import counts_of
 from nanoloom.graph.data_dependent.integer_bounds import is_bounded
 from nanoloom.graph.data_dependent.node_builder import Maker
-from nanoloom.graph.data_dependent.rooms import exact_room, is_outside, tell
-from nanoloom.interface.room_names import EXACT
+from nanoloom.graph.data_dependent.rooms import exact_rooms, is_outside, tell
 
 DOUBLE = int(ir.DataType.DOUBLE)
 TOO_MANY = 2.0**62  # elements: no memory has them, and INT64 has the number
@@ -20,7 +19,7 @@ def unbounded_range(m: Maker) -> bool:
     if not is_outside(m.decided, m.graph):
         return False
     name, dtype = m.node.name or "", m.input(0).dtype
-    extent = exact_room(m.decided, name, tuple(m.sources()), m.where)
+    (exact,) = exact_rooms(m, [name], [m.input(i) for i in range(3)])
     assert dtype is not None
     wide = [
         m.one("Reshape", m.one("Cast", m.input(i), to=DOUBLE), m.ints(1))
@@ -29,8 +28,8 @@ def unbounded_range(m: Maker) -> bool:
     steps = m.one("Div", m.one("Sub", wide[1], wide[0]), wide[2])
     few = m.one("Min", m.one("Ceil", steps), m.constant(np.array([TOO_MANY])))
     needed = m.one("Cast", few, to=int(ir.DataType.INT64))
-    tell(m.decided, m.graph, f"{EXACT}{name}", m.one("Max", needed, m.ints(0)))
-    places = m.one("Cast", m.positions(extent), to=int(dtype))
+    tell(m.decided, m.graph, exact.room, m.one("Max", needed, m.ints(0)))
+    places = m.one("Cast", m.positions(exact.size), to=int(dtype))
     start, delta = (m.one("Reshape", m.input(i), m.ints(1)) for i in (0, 2))
     made = m.one("Add", m.one("Mul", places, delta), start)
     m.replace((made, {}))

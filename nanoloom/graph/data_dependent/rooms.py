@@ -13,10 +13,13 @@ known when it is there (the trips of a loop that its condition ends).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nanoloom.errors import DataDependent
 from nanoloom.interface.room_names import (
+    BY_SIZES,
     EXACT,
     INPUT,
     OUTPUT,
@@ -28,22 +31,29 @@ if TYPE_CHECKING:  # a program that is compiled already needs no ONNX
     import onnx_ir as ir
 
     from nanoloom.graph.data_dependent.decisions import Decisions
+    from nanoloom.graph.data_dependent.node_builder import Maker
 
+MOST = 1024  # values that a size is computed from
 NEEDED = "nanoloom.needed"  # in the `meta` of a body: by room, not told of yet
 # What a caller gives memory for has a size before it runs.
 GROWS = "memory that grows with it is for calls, libraries and executables alone"
 
 
-class Unbounded(DataDependent):
-    """A size has no bound: the program wants room for it.
+@dataclass(frozen=True)
+class BoundRoom:
+    """A room by its name, and how much there is."""
 
-    room: its name, that of the node with EXACT in front of it, or without.
-    """
+    room: str
+    size: int
+
+
+class Unbounded(DataDependent):
+    """Sizes have no bound: the program wants rooms for them, by their names."""
 
     def __init__(
-        self, room: str, reason: str, inputs: tuple[str, ...], **place: str
+        self, rooms: Sequence[str], reason: str, inputs: tuple[str, ...], **place: str
     ) -> None:
-        self.room = room
+        self.rooms = tuple(rooms)
         super().__init__(f"{reason}, and {GROWS}", inputs, **place)
 
 
@@ -96,16 +106,36 @@ def is_outside(decided: Decisions, graph: ir.Graph) -> bool:
     return decided.root is graph
 
 
-def exact_room(
-    decided: Decisions, name: str, inputs: tuple[str, ...], where: str
-) -> int:
-    """The size that a program is bound to; raises Unbounded where it has none.
+def exact_rooms(
+    m: Maker, names: Sequence[str], of: Sequence[ir.Value]
+) -> list[BoundRoom]:
+    """The sizes that a program is bound to; raises Unbounded where it has none.
 
-    inputs: of the model, whose values would do.
+    of: the values that they are computed from.
     """
-    found = room_of(decided, f"{EXACT}{name}")
-    if found is None:
+    mark = BY_SIZES if all(map(is_of_shapes, of)) else EXACT
+    rooms = [f"{mark}{name}" for name in names]
+    found = [room_of(m.decided, room) for room in rooms]
+    if None in found:
         why = "the data decide about a size that has no bound"
         hint = "give it one, as with Min, or export the model with a fixed size there"
-        raise Unbounded(f"{EXACT}{name}", why, inputs, where=where, hint=hint)
-    return found
+        raise Unbounded(rooms, why, tuple(m.sources()), where=m.where, hint=hint)
+    pairs = zip(rooms, found, strict=True)
+    return [BoundRoom(room, size) for room, size in pairs if size is not None]
+
+
+def is_of_shapes(value: ir.Value) -> bool:
+    """Whether shapes and constants alone decide about a value."""
+    seen: set[ir.Value] = set()
+    waiting = [value]
+    while waiting:
+        x = waiting.pop()
+        if x in seen or x.const_value is not None:
+            continue
+        seen.add(x)
+        node = x.producer()
+        if node is None or len(seen) > MOST:
+            return False
+        if node.op_type not in ("Constant", "Shape", "Size"):
+            waiting += [given for given in node.inputs if given is not None]
+    return True

@@ -94,7 +94,7 @@ def asked(m: Maker, name: str, why: str) -> int:
     room = room_of(m.decided, name)
     if room is None:
         hint = "give the loop a constant number of trips"
-        raise Unbounded(name, why, tuple(m.sources()), where=m.where, hint=hint)
+        raise Unbounded([name], why, tuple(m.sources()), where=m.where, hint=hint)
     return room
 
 
