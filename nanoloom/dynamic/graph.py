@@ -151,6 +151,9 @@ class Comparing:
         shaped = first.operator in SHAPES
         if made and (depends or shaped):
             self.constants(visits)
+        elif depends and all(x is None or x.is_known for x in first.inputs):
+            # A table that is resized: else who optimizes the graph computes it.
+            self.kept.update(x.name for x in first.outputs)
         if len(made) < len(first.outputs) or self.is_kept(first):
             self.computed(visits, depends)
 

@@ -77,12 +77,14 @@ def test_a_library(tmp_path: Path) -> None:
 
 def test_what_no_room_helps_is_compiled_for_each_size(tmp_path: Path) -> None:
     """A mean over as many pixels as the shorter side: no size of the reason is ours."""
-    model = onnx.parser.parse_model(f"""{HEAD}
+    model = onnx.parser.parse_model(
+        f"""{HEAD}
 g (float[1,3,h,w] x) => (float[1,3,a,b] made, float[n,m] y) <{CONSTANTS}> {{
   {SHORTEST.replace("OVER", "1")}
   side = Cast<to = 7>(short)  row = Flatten<axis = 3>(made)
   half = Reshape(side, last)  y = Slice(row, none, half, none, half)
-}}""".replace("OVER", "1"))
+}}""".replace("OVER", "1")
+    )
     program = nanoloom.compile(model, cache=Cache(tmp_path))
     x = np.random.default_rng(0).standard_normal((1, 3, 30, 40)).astype(np.float32)
     (_, y), got = ReferenceEvaluator(model).run(None, {"x": x}), program({"x": x})
@@ -100,3 +102,27 @@ def require_right(program: nanoloom.Program, model: onnx.ModelProto) -> None:
         assert abs(made["image"] - image).max() < 64 * 2.0**-24 * abs(x).max()
         assert abs(made["y"] - y).max() < 256 * 2.0**-24 * abs(y).max()
         assert not abs(made["y"] + 1 - y).max() < 256 * 2.0**-24 * abs(y).max()
+
+
+def test_a_table_that_is_resized(tmp_path: Path) -> None:
+    """Positions of an image's patches: ViT, DINOv2, Depth Anything."""
+    random = np.random.default_rng(0)
+    model = onnx.parser.parse_model(f"""{HEAD}
+g (float[1,3,h,w] x) => (float[1,8,a,b] y) <int64[1] two = {{2}}, int64[1] four = {{4}},
+    int64[2] head = {{1, 8}}> {{
+  rows = Conv<strides = [4, 4]>(x, w)  s = Shape(rows)  sides = Slice(s, two, four)
+  extents = Concat<axis = 0>(head, sides)
+  positions = Resize<mode = "cubic">(table, , , extents)  y = Add(rows, positions)
+}}""")
+    for name, shape in {"w": (8, 3, 4, 4), "table": (1, 8, 5, 6)}.items():
+        array = random.standard_normal(shape).astype(np.float32)
+        model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+    program = nanoloom.compile(model, cache=Cache(tmp_path))
+    reference = ReferenceEvaluator(model)
+    for sides in ((20, 24), (31, 47), (4, 9), (64, 85)):
+        x = random.standard_normal((1, 3, *sides)).astype(np.float32)
+        (exact,), got = reference.run(None, {"x": x}), program({"x": x})["y"]
+        bound = 128 * 2.0**-24 * (abs(exact).max() + abs(x).max())
+        assert abs(got - exact).max() < bound
+        assert not abs(got + 1 - exact).max() < bound
+    assert not program.open.reason
