@@ -68,7 +68,9 @@ def product_of(
     """The numbers beside two dimensions or more."""
     if len(names) == 2:
         pairs = ((names[0], names[1]), (names[1], names[0]))[: 1 + (most > 1)]
-        tried = ((pair, n) for n in range(1, most + 1) for pair in pairs)
+        tried = [(pair, (n, 1)) for n in range(1, most + 1) for pair in pairs]
+        # Distances between patches: one less than twice as many along both sides.
+        tried += [(pairs[0], (2, 2))] * (most > 1)
         made = (product_of_two(values, samples, pair, times) for pair, times in tried)
         return next((found for found in made if found), None)
     first, *others = names
@@ -86,11 +88,11 @@ def product_of_two(
     values: Sequence[int],
     samples: Sequence[Mapping[str, int]],
     pair: tuple[str, str],
-    times: int,
+    times: tuple[int, int],
 ) -> tuple[int, tuple[Side, Side]] | None:
-    """The numbers beside two dimensions.  times: in front of the first one."""
+    """The numbers beside two dimensions.  times: in front of them."""
     x, y = (np.array([sample[name] for sample in samples]) for name in pair)
-    x = x * times
+    x, y = x * times[0], y * times[1]
     beside = np.arange(-min(FARTHEST, int(x.min()) - 1), FARTHEST + 1)
     for factor in divisors(gcd(*values)):
         numbers = np.array(values) // factor
@@ -98,7 +100,7 @@ def product_of_two(
         for a in beside[numbers[0] % rows == 0]:
             b = int(numbers[0] // (x[0] + a) - y[0])
             if abs(b) <= FARTHEST and ((x + a) * (y + b) == numbers).all():
-                return factor, ((times, pair[0], int(a)), (1, pair[1], b))
+                return factor, ((times[0], pair[0], int(a)), (times[1], pair[1], b))
     return None
 
 

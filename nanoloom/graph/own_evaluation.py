@@ -1,7 +1,7 @@
 """Operators on constants that ONNX's reference computes otherwise than the code does.
 
 In 64-bit floats, rounded once; the reference computes some in the element type, step by
-step, and gives others another type or shape.
+step, and gives others another type or shape.  ScatterND goes from index to index there.
 """
 
 from __future__ import annotations
@@ -163,6 +163,25 @@ def placed(own: Own, parameter: Array) -> Array:
     return parameter.reshape(shape)
 
 
+SCATTERED = {
+    "add": np.add, "max": np.maximum, "min": np.minimum, "mul": np.multiply,
+}  # fmt: skip
+
+
+def scatter_nd(own: Own) -> Array:
+    """The reference goes from index to index: seconds for biases of all positions."""
+    indices, updates, how = own.inputs[1], own.inputs[2], own.text("reduction", "none")
+    assert indices is not None and updates is not None  # the model was checked
+    if not indices.shape[-1]:
+        raise ValueError("indices of nothing")
+    made, at = own.x.copy(), tuple(np.moveaxis(indices, -1, 0))
+    if how == "none":
+        made[at] = updates  # the last of several that are written to one place
+    else:
+        SCATTERED[how].at(made, at, updates)
+    return made
+
+
 FLOATS = ("float32", "float64")
 INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 OF_OTHER_TYPES = ("BitCast", "OneHot", "QuantizeLinear")  # than their first input
@@ -170,14 +189,15 @@ RULES: Mapping[str, Rule] = {
     "BitCast": bit_cast, "Celu": celu, "CumProd": cumulative_product, "Elu": elu,
     "Erf": lambda own: erf(own.wide), "Gelu": gelu, "HardSwish": hard_swish,
     "LpNormalization": lp_normalization, "OneHot": one_hot,
-    "QuantizeLinear": quantize, "Selu": selu, "Softplus": softplus,
-    "Softsign": softsign, "Swish": swish,
+    "QuantizeLinear": quantize, "ScatterND": scatter_nd, "Selu": selu,
+    "Softplus": softplus, "Softsign": softsign, "Swish": swish,
 }  # fmt: skip
 KINDS: Mapping[str, tuple[str, ...]] = dict.fromkeys(RULES, FLOATS) | {
     "BitCast": ("float32", "float64", "int32", "int64", "uint32", "uint64"),
     "CumProd": (*FLOATS, "int32", "int64"),
     "OneHot": (*FLOATS, "float16", *INTEGERS),
     "QuantizeLinear": (*FLOATS, "float16", "bfloat16", "int32"),
+    "ScatterND": (*FLOATS, "float16", *INTEGERS, "bool"),
 }  # of the first input
 
 

@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from nanoloom.dynamic.dynamic_refusal import NotDynamic, Others
-from nanoloom.dynamic.polynomial import Dims, Size, found
+from nanoloom.dynamic.polynomial import Dims, Size, beginning
 from nanoloom.kernels.program import Program, Word
 from nanoloom.memory.calls import Call, Storage
 from nanoloom.weights.weight import Weight
@@ -97,7 +97,7 @@ def elements_of(
     if not few or any(weight.dtype != np.int64 for weight in weights):
         return None
     rows = [[int(n) for n in weight.array().flat] for weight in weights]
-    sizes = [found(numbers, samples) for numbers in zip(*rows, strict=True)]
+    sizes = [beginning(numbers, samples) for numbers in zip(*rows, strict=True)]
     known = tuple(size for size in sizes if size is not None)
     return known if len(known) == len(sizes) else None
 
