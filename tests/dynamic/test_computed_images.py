@@ -5,6 +5,7 @@ PyTorch's detectors resize to a shortest side and pad to a multiple, computed in
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from onnx.reference import ReferenceEvaluator
 import nanoloom
 from nanoloom.cache import Cache
 
+Called = Callable[[dict[str, np.ndarray]], Mapping[str, np.ndarray]]
 HEAD = '<ir_version: 10, opset_import: ["" : 20]>'
 IMAGES = ((31, 47), (64, 20), (1, 9), (120, 97))
 # Of an image x: as many pixels along its shortest side as `least`, rounded down.
@@ -87,19 +89,22 @@ g (float[1,3,h,w] x) => (float[1,3,a,b] made, float[n,m] y) <{CONSTANTS}> {{
     )
     program = nanoloom.compile(model, cache=Cache(tmp_path))
     x = np.random.default_rng(0).standard_normal((1, 3, 30, 40)).astype(np.float32)
-    y, got = ReferenceEvaluator(model).run(["y"], {"x": x})[0], program({"x": x})
-    assert abs(got["y"] - np.asarray(y)).max() < 64 * 2.0**-24 * abs(x).max()
+    (_, y), got = exact_of(model, x), program({"x": x})
+    assert abs(got["y"] - y).max() < 64 * 2.0**-24 * abs(x).max()
     assert "nanoloom_room" not in program.open.reason
 
 
-def require_right(
-    program: nanoloom.Program | nanoloom.Loaded, model: onnx.ModelProto
-) -> None:
-    reference, random = ReferenceEvaluator(model), np.random.default_rng(7)
+def exact_of(model: onnx.ModelProto, x: np.ndarray) -> list[np.ndarray]:
+    """What ONNX's reference makes of an image."""
+    return [np.asarray(y) for y in ReferenceEvaluator(model).run(None, {"x": x})]
+
+
+def require_right(program: Called, model: onnx.ModelProto) -> None:
+    random = np.random.default_rng(7)
     for sides in IMAGES:
         x = random.standard_normal((1, 3, *sides)).astype(np.float32)
         made = program({"x": x})
-        image, y = map(np.asarray, reference.run(None, {"x": x}))
+        image, y = exact_of(model, x)
         assert made["image"].shape == image.shape
         assert abs(made["image"] - image).max() < 64 * 2.0**-24 * abs(x).max()
         assert abs(made["y"] - y).max() < 256 * 2.0**-24 * abs(y).max()
@@ -120,11 +125,9 @@ g (float[1,3,h,w] x) => (float[1,8,a,b] y) <int64[1] two = {{2}}, int64[1] four 
         array = random.standard_normal(shape).astype(np.float32)
         model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
     program = nanoloom.compile(model, cache=Cache(tmp_path))
-    reference = ReferenceEvaluator(model)
     for sides in ((20, 24), (31, 47), (4, 9), (64, 85)):
         x = random.standard_normal((1, 3, *sides)).astype(np.float32)
-        exact = np.asarray(reference.run(None, {"x": x})[0])
-        got = program({"x": x})["y"]
+        (exact,), got = exact_of(model, x), program({"x": x})["y"]
         bound = 128 * 2.0**-24 * (abs(exact).max() + abs(x).max())
         assert abs(got - exact).max() < bound
         assert not abs(got + 1 - exact).max() < bound
