@@ -39,6 +39,7 @@ from nanoloom_papers.reproduce.oml_results import (
 
 RUNS = 50  # of one process: long enough to be looked at
 POLL = 0.001  # seconds
+BEGUN = 100  # KiB: a process that has fewer has not come to its own code yet
 
 
 def compilation(
@@ -129,4 +130,5 @@ def high_water(pid: int, name: str) -> int | None:
     told = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
     if told.get("Name", "").strip() != name or "VmHWM" not in told:
         return None
-    return int(told["VmHWM"].split()[0])
+    most = int(told["VmHWM"].split()[0])
+    return most if most > BEGUN else None
