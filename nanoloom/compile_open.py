@@ -149,7 +149,9 @@ def sized_for(
             return dynamic_program(programs, samples, words, model.bounds)
 
     images = are_of_images(found.samples)
-    alike = SharedDecisions(images, fixed=found.fixed, unfit=found.unfit)
+    alike = SharedDecisions(
+        images, fixed=found.fixed, unfit=found.unfit, resized=found.resized
+    )
     programs = cut(alike)
     many = joined(programs, (*model.limits, *found.limits))
     pixels = alike.for_few_pixels()

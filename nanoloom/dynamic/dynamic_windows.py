@@ -155,6 +155,18 @@ def is_fixed(visits: Sequence[Visit]) -> bool:
     return len(rows) == 1 and None not in rows
 
 
+def changing_axes(visits: Sequence[Visit]) -> set[int]:
+    """Along which axes an image has another extent behind a node, in some sample."""
+    found = set[int]()
+    for visit in visits:
+        before, after = visit.inputs[0], visit.outputs[0].shape
+        pairs = enumerate(
+            zip((before and before.shape) or (), after or (), strict=False)
+        )
+        found.update(axis for axis, (a, b) in pairs if a != b)
+    return found
+
+
 def kernel_of(visits: Sequence[Visit]) -> list[int]:
     """Extents of the windows: the node's, or those of the filters behind channels."""
     given = ints(visits[0].node, "kernel_shape")

@@ -14,7 +14,7 @@ looked at.  What holds for the samples because they are large enough is required
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,6 +25,7 @@ from nanoloom.dynamic.dynamic_windows import (
     ONLY_MOVED,
     WINDOWS,
     are_steady,
+    changing_axes,
     is_fixed,
 )
 from nanoloom.dynamic.fit_floors import Samples, distinguished, is_ambiguous, is_part
@@ -50,8 +51,9 @@ class Open:
 
     kept: names of values that the program computes.  limits: sizes, never below 0.
     samples: those of the dimensions, and of the floors that sizes are made of.  fixed:
-    nodes whose windows and tables are the same for all sizes.  unfit: branches that do
-    not run for all of the samples.
+    nodes whose windows and tables are the same for all sizes.  resized: along which
+    axes some sizes resize an image, by node.  unfit: branches that do not run for all
+    of the samples.
     """
 
     kept: Set[str]
@@ -59,6 +61,7 @@ class Open:
     samples: tuple[Dims, ...] = ()
     fixed: Set[str] = frozenset()
     unfit: Set[str] = frozenset()
+    resized: Mapping[str, Set[int]] = field(default_factory=dict[str, Set[int]])
 
 
 def open_values(walks: Walks, samples: Sequence[Dims]) -> Open:
@@ -87,7 +90,8 @@ def open_values(walks: Walks, samples: Sequence[Dims]) -> Open:
     limits = (*limits_of_parts(walk.samples), *walk.limits)
     fixed = frozenset(name for name, is_fixed in walk.fixed.items() if is_fixed)
     unfit = frozenset(walks.unfit)
-    return Open(frozenset(walk.kept), limits, tuple(walk.samples), fixed, unfit)
+    told = frozenset(walk.kept), limits, tuple(walk.samples), fixed, unfit
+    return Open(*told, walk.resized)
 
 
 def walked(walks: Walks, samples: Sequence[Dims], kept: Set[str]) -> Comparing:
@@ -135,6 +139,7 @@ class Comparing:
     differing: set[str] = field(default_factory=set[str])  # constants, by their numbers
     limits: dict[Size, None] = field(default_factory=dict[Size, None])
     fixed: dict[str, bool] = field(default_factory=dict[str, bool])
+    resized: dict[str, set[int]] = field(default_factory=dict[str, set[int]])
     divides: bool = False
     told: Set[str] = frozenset()
 
@@ -144,6 +149,7 @@ class Comparing:
         if first.operator in BY_SIZES:
             name = first.node.name or ""
             self.fixed[name] = self.fixed.get(name, True) and is_fixed(visits)
+            self.resized.setdefault(name, set()).update(changing_axes(visits))
         if self.is_chosen(first):
             return  # the nodes of its branch are visited behind it
         made = [x for x in first.outputs if x.is_known and first.operator != "Constant"]

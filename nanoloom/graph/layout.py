@@ -27,6 +27,7 @@ from nanoloom.graph.operator_families import REDUCTIONS
 from nanoloom.graph.quantization import DOMAIN as INTEGER
 from nanoloom.graph.quantization import quantizes_alike
 from nanoloom.graph.reshape_products import meet_transposes
+from nanoloom.graph.shared_decisions import turn_resized
 from nanoloom.graph.taps_in_product import has_taps_in_product
 from nanoloom.graph.types import is_computed, is_static, shape_of
 
@@ -205,11 +206,7 @@ class Layout(GraphEditor):
         order = transpose_order(node.inputs[0])
         if order is None or "axes" in node.attributes:
             return
-        if (
-            node.op_type == "Pad"
-            and len(node.inputs) > 3
-            and node.inputs[3] is not None
-        ):
+        if node.op_type == "Pad" and any(x is not None for x in node.inputs[3:]):
             return
         rank, back = len(order), inverse(order)
         inputs: list[ir.Value | None] = [
@@ -226,6 +223,7 @@ class Layout(GraphEditor):
             inputs.append(
                 self.vector(numbers.tolist(), node, str(tensor.numpy().dtype))
             )
+        turn_resized(node, order)
         self.rebuild(node, inputs, order, {})
 
     def sink_channels(self, node: ir.Node) -> None:

@@ -5,8 +5,8 @@ They become one program (dynamic/), so what is chosen by what it costs must not 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 
 import onnx_ir as ir
 
@@ -17,6 +17,7 @@ COUNTED = "nanoloom_counted"  # of a node whose image's extents are sizes
 COUNTING = ("AveragePool", "LpPool", "MaxPool")  # what lies in their windows
 SMALL_BATCH = "nanoloom_small_batch"  # of a node of trees: it has few rows to walk
 TREES = ("TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor")
+RESIZED = "nanoloom_resized"  # of such a node: the axes that some sizes change
 RESIZING = ("Resize", "Upsample")  # by tables, which sizes decide about
 PLACING = ("CenterCropPad", "Col2Im", "MaxUnpool")  # what sizes say where
 BY_SIZES = (*COUNTING, *RESIZING, *PLACING)
@@ -29,7 +30,8 @@ class SharedDecisions:
     Both in the order of the graph; None before the first sample.  tiles_of_few: those
     for images of few pixels.  images: numbers may be of pixels, and are no arguments.
     ways: which bounds are taken (graph/counted/).  fixed: nodes of windows and tables
-    that are the same in all samples.  unfit: branches that not all samples run.
+    that are the same in all samples.  resized: along which axes some of them resize an
+    image.  unfit: branches that not all samples run.
     by_rows: it has nodes that are computed otherwise for a few rows.  small_batch: for
     those.
     """
@@ -41,6 +43,7 @@ class SharedDecisions:
     ways: Sequence[Way] | None = None
     fixed: Set[str] = frozenset()
     unfit: Set[str] = frozenset()
+    resized: Mapping[str, Set[int]] = field(default_factory=dict[str, Set[int]])
     by_rows: bool = False
     small_batch: bool = False
 
@@ -54,6 +57,7 @@ class SharedDecisions:
             ways=self.ways,
             fixed=self.fixed,
             unfit=self.unfit,
+            resized=self.resized,
         )
 
     def for_small_batch(self) -> SharedDecisions | None:
@@ -78,13 +82,21 @@ def keep_pads(graph: ir.Graph) -> None:
             node.attributes.add(ir.AttrInt64(WHOLE_PADS, 1))
 
 
-def count_in_place(graph: ir.Graph, fixed: Set[str]) -> None:
+def count_in_place(graph: ir.Graph, alike: SharedDecisions) -> None:
     """Let windows count what lies within them when a program runs, in place.
 
-    And let images be resized by tables that it computes, or lie where it computes.
-
-    fixed: nodes of which it is known.
+    And let images be resized by tables that it computes, or lie where it computes; not
+    in nodes of which it is known.
     """
     for node in graph:
-        if node.op_type in BY_SIZES and node.name not in fixed:
+        if node.op_type in BY_SIZES and node.name not in alike.fixed:
             node.attributes.add(ir.AttrInt64(COUNTED, 1))
+            axes = sorted(alike.resized.get(node.name or "", ()))
+            node.attributes.add(ir.AttrInt64s(RESIZED, axes))
+
+
+def turn_resized(node: ir.Node, order: Sequence[int]) -> None:
+    """Let a node's axes be those of an image that is transposed behind it."""
+    if (axes := node.attributes.get(RESIZED)) is not None:
+        turned = [order[axis] for axis in axes.as_ints()]
+        node.attributes[RESIZED] = ir.AttrInt64s(RESIZED, turned)

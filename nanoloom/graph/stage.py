@@ -184,7 +184,7 @@ def convolve(
     """Layouts and methods of convolutions; what is given is as for `optimize`."""
     flip_filters(graph)
     if alike is not None:
-        count_in_place(graph, alike.fixed)
+        count_in_place(graph, alike)
         note_rows(graph, alike)
     if alike is not None and alike.images:
         keep_pads(graph)

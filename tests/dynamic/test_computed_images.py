@@ -132,3 +132,28 @@ g (float[1,3,h,w] x) => (float[1,8,a,b] y) <int64[1] two = {{2}}, int64[1] four 
         assert abs(got - exact).max() < bound
         assert not abs(got + 1 - exact).max() < bound
     assert not program.open.reason
+
+
+@pytest.mark.parametrize("mode", ["linear", "nearest"])
+def test_some_images_stay_as_they_are(tmp_path: Path, mode: str) -> None:
+    """Made even along both sides, as MobileViT has it: one program for both kinds."""
+    random = np.random.default_rng(0)
+    model = onnx.parser.parse_model(f"""{HEAD}
+g (float[1,3,h,w] x) => (float[1,4,a,b] y) <int64[1] two = {{2}}, int64[1] four = {{4}},
+    int64[2] head = {{1, 8}}, int64[1] one = {{1}}> {{
+  rows = Conv<strides = [8, 8]>(x, w)  s = Shape(rows)  sides = Slice(s, two, four)
+  more = Add(sides, one)  half = Div(more, two)  even = Mul(half, two)
+  extents = Concat<axis = 0>(head, even)
+  image = Resize<mode = "{mode}">(rows, , , extents)  y = Conv(image, last)
+}}""")
+    for name, shape in {"w": (8, 3, 8, 8), "last": (4, 8, 1, 1)}.items():
+        array = random.standard_normal(shape).astype(np.float32) / 8
+        model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+    program = nanoloom.compile(model, cache=Cache(tmp_path))
+    for sides in ((96, 64), (160, 32), (32, 96), (224, 256)):
+        x = random.standard_normal((1, 3, *sides)).astype(np.float32)
+        (exact,), got = exact_of(model, x), program({"x": x})["y"]
+        bound = 512 * 2.0**-24 * abs(exact).max()
+        assert abs(got - exact).max() < bound
+        assert not abs(got + 1 - exact).max() < bound
+    assert not program.open.reason

@@ -12,7 +12,7 @@ from math import isclose, prod
 
 import numpy as np
 
-from nanoloom.graph.shared_decisions import COUNTED
+from nanoloom.graph.shared_decisions import COUNTED, RESIZED
 from nanoloom.linalg.builder.builder import PARALLEL, REDUCTION, Builder, Map
 from nanoloom.linalg.builder.indexing import (
     dims,
@@ -101,7 +101,8 @@ def resized_axes(node: Node, x: Tensor) -> dict[int, Axis]:
         for i, d in enumerate(chosen):
             part = (float(roi[i]), float(roi[i + len(chosen)]))
             whole[d] = replace(whole[d], roi=part)
-    return {d: axis for d, axis in whole.items() if changes(axis)}
+    some = node.ints(RESIZED)  # sizes, of which this one may be none
+    return {d: axis for d, axis in whole.items() if d in some or changes(axis)}
 
 
 def with_sizes(
