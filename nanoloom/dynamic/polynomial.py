@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 from nanoloom.dynamic.areas import area_of, divisors
 from nanoloom.dynamic.floor_division import Floor, dim_of, floors_of, plain
+from nanoloom.dynamic.pyramids import pyramid_of
 
 Dims: TypeAlias = Mapping[str, int]
 Monomial: TypeAlias = tuple[str, ...]  # names of dimensions, () for 1
@@ -107,7 +108,13 @@ def search(
         if size is not None:
             fitting.append(size)
     fit = min(fitting, key=weight, default=None) or area(values, dims)
-    return fit or square(values, dims)
+    return fit or square(values, dims) or pyramid(values, dims)
+
+
+def pyramid(values: Sequence[int], samples: Sequence[Dims]) -> Size | None:
+    """The places of several levels of an image, added (dynamic/pyramids.py)."""
+    made = pyramid_of(values, samples)
+    return None if made is None else Size(made)
 
 
 def square(values: tuple[int, ...], samples: Sequence[Dims]) -> Size | None:
