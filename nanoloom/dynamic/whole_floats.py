@@ -1,6 +1,6 @@
 """Sizes that a model computes in floats, as PyTorch's exporters do, in whole numbers.
 
-    Cast(Ceil(Div(Cast(n, float), 32.0)), int64)  ->  Div(Add(n, 31), 32)
+    Cast(Ceil(Div(Cast(n, float), 32.0)), int64)  ->  (m - m % 32) / 32,  m = n + 31
 
 Floats are equal to the whole numbers they stand for below 2 ** 24, as sizes are; so is
 their quotient by a whole number once it is rounded: it lies 1 / number from the next
@@ -28,8 +28,13 @@ SHAPES, ROUNDED = ("Shape", "Size"), ("Ceil", "Floor", "Round")
 INTEGRAL = {*ARITHMETIC, *MOVED, "Concat", "Div", "Mod"}  # of integers make integers
 
 
+LEAST_OPSET = 12  # since which Max and Min take integers
+
+
 def use_whole_numbers(graph: ir.Graph) -> None:
     """Let integers that are made of sizes by way of floats be made of them directly."""
+    if graph.opset_imports.get("", 1) < LEAST_OPSET:
+        return
     rewriter = WholeFloats(graph, unique_names(graph))
     for node in list(graph):
         if node.domain in ("", "ai.onnx"):
@@ -98,10 +103,10 @@ class WholeFloats:
                 self.whole[made] = self.one(node, "Cast", [first], to=int(INT64))
         elif kind.is_integer():
             self.integral.add(made)
-            if first not in self.whole:
+            if first not in self.whole or made.is_graph_output():
                 return
             twin = self.one(node, "Cast", [self.whole[first]], to=int(kind))
-            ir.convenience.replace_all_uses_with(made, twin, replace_graph_outputs=True)
+            ir.convenience.replace_all_uses_with(made, twin)
             self.of_sizes.add(twin)
             self.integral.add(twin)
 
@@ -112,12 +117,20 @@ class WholeFloats:
             over, number = self.quotients[first]
             if node.op_type == "Ceil":
                 over = self.one(node, "Add", [over, self.constant(node, number - 1)])
+            by = self.constant(node, number)
+            left = self.one(node, "Mod", [over, by])  # Div alone rounds to 0
             self.whole[made] = self.one(
-                node, "Div", [over, self.constant(node, number)]
+                node, "Div", [self.one(node, "Sub", [over, left]), by]
             )
 
     def again(self, node: ir.Node, made: ir.Value, data: int) -> None:
-        """The same operation on the integers, where all of its data are such."""
+        """The same operation on the integers, where all of its data are such.
+
+        Not where two sizes are multiplied, which a float may round.
+        """
+        sizes = [x for x in node.inputs[:data] if x in self.of_sizes]
+        if node.op_type == "Mul" and len(sizes) > 1:
+            return
         given: list[ir.Value | None] = []
         for x in node.inputs[:data]:
             twin = None if x is None else self.integers(node, x)
