@@ -7,6 +7,7 @@ from enum import IntEnum
 
 from nanoloom.dynamic.floor_division import dim_of
 from nanoloom.errors import DataDependent
+from nanoloom.interface.room_names import DIMENSION
 
 
 class Others(IntEnum):
@@ -53,8 +54,12 @@ def not_told_apart(names: Sequence[str]) -> str:
 
 
 def with_dims(reason: NotDynamic, dims: Iterable[str]) -> NotDynamic:
-    """The same, and which dimensions it is about, if it does not say that itself."""
-    names, text = sorted(dims), str(reason)
+    """The same, and which dimensions it is about, if it does not say that itself.
+
+    Nobody can give a number for those of rooms.
+    """
+    names = sorted(name for name in dims if not name.startswith(DIMENSION))
+    text = str(reason)
     if names and "--dim" not in text:
         verb, words = ("are", "them numbers") if names[1:] else ("is", "it a number")
         how = " ".join(f"--dim {name}=N" for name in names)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 INPUT, OUTPUT = "nanoloom.room", "nanoloom.needed"  # in front of the room
 EXACT, BY_SIZES = "=", "=="
+DIMENSION = "nanoloom_room_"  # in front of a room's number: its extent, by name
 
 
 def room_inputs(rooms: Sequence[str]) -> list[str]:

@@ -157,3 +157,12 @@ g (float[1,3,h,w] x) => (float[1,4,a,b] y) <int64[1] two = {{2}}, int64[1] four 
         assert abs(got - exact).max() < bound
         assert not abs(got + 1 - exact).max() < bound
     assert not program.open.reason
+
+
+def test_the_next_process_knows(tmp_path: Path) -> None:
+    """What one has found out, another one takes from the cache."""
+    model, cache = computed(8, padded=False), Cache(tmp_path)
+    for _ in range(2):
+        program = nanoloom.compile(model, cache=cache)
+        assert program.roomed.decided() and not program.open.reason
+    nanoloom.compile(model, cache=cache).save(tmp_path / "images.so")

@@ -77,6 +77,7 @@ class OpenRooms:
 
         Raises Unbounded where more are wanted than there may be.
         """
+        self.known()
         while True:
             own = self._program(self.open.known) if self.rooms else self.open
             try:
@@ -86,10 +87,18 @@ class OpenRooms:
                     continue
                 if not self.by_sizes:
                     raise
-                return ()
-            if samples or not self.by_sizes:
-                self.open.reason = own.reason
+                return self.without_rooms()
+            if not samples and self.by_sizes:
+                return self.without_rooms()
+            self.open.reason = own.reason
             return samples
+
+    def without_rooms(self) -> Samples:
+        """The same of the program without rooms, whose reason is the model's own."""
+        try:
+            return self.open.decided()
+        except Unbounded:
+            return ()
 
     def compiled(
         self, without: Callable[[], Compiled], shapes: Shapes | None
@@ -99,11 +108,12 @@ class OpenRooms:
         without: the same where no room is wanted.  shapes: of the inputs, if they are
         known.  Raises InputError where a room cannot be a size at run time.
         """
-        try:
-            return without()
-        except Unbounded as error:
-            self.known()
-            self.asks(error)
+        self.known()
+        if shapes is not None or not self.by_sizes:
+            try:
+                return without()
+            except Unbounded as error:
+                self.asks(error)
         numbers = {} if shapes is None else self.open.numbers(shapes) or {}
         known = {**self.open.known, **numbers}
         while True:
@@ -161,6 +171,8 @@ class OpenRooms:
                 return False
             self.rooms = (*self.rooms, *others)
             self._made.clear()
+            if self.by_sizes:  # the cache says no more that they are wanted
+                self.remember()
             return True
 
     def remember(self) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nanoloom.interface.interface import Interface
-from nanoloom.interface.room_names import room_inputs
+from nanoloom.interface.room_names import DIMENSION, room_inputs
 from nanoloom.model.source import Source
 from nanoloom.runtime.roomed import BOOL
 
@@ -56,7 +56,7 @@ class RoomedSource(Source):
 
 def dimension(room: int) -> str:
     """The name of a room's extent, which no model has."""
-    return f"nanoloom_room_{room}"
+    return f"{DIMENSION}{room}"
 
 
 def interfaces(rooms: Sequence[str]) -> list[Interface]:
