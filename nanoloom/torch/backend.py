@@ -17,6 +17,7 @@ from torch.fx.traceback import preserve_node_meta
 from nanoloom.errors import Unsupported
 from nanoloom.frontend.torch.call import is_mutation
 from nanoloom.frontend.torch.decomposed import storage
+from nanoloom.frontend.torch.effect_tokens import remove_tokens
 from nanoloom.torch.graph_program import Settings, settings_of
 from nanoloom.torch.memory import SharedMemory, shared_as_traced
 from nanoloom.torch.parts import byte_size, compiled_parts, report
@@ -189,6 +190,7 @@ def behind_autograd(
 
     def compiled(made: fx.GraphModule, given: Sequence[Any]) -> Run:
         del given
+        remove_tokens(made.graph)
         context = TracingContext.try_get()
         facts = context.fw_metadata if context is not None else None
         static = set(facts.static_input_indices) if facts is not None else set[int]()

@@ -17,6 +17,11 @@ from nanoloom.frontend.torch.writer import Writer
 
 NUMBERS = (bool, int, float, torch.SymInt, torch.SymFloat, torch.SymBool)
 NORMALIZATIONS = ("aten::batch_norm", "aten::native_batch_norm", "aten::instance_norm")
+# That a condition holds is what Dynamo's guards and export's constraints are for.
+ASSERTIONS = (
+    "_assert_async", "_assert_scalar", "_assert_tensor_metadata", "sym_constrain_range",
+    "sym_constrain_range_for_size", "_linalg_check_errors",
+)  # fmt: skip
 LEFT = 'torch.compile(module, backend="nanoloom") leaves it to torch, without fullgraph'
 
 
@@ -192,6 +197,18 @@ def arguments(node: fx.Node) -> dict[str, Any]:
         elif argument.has_default_value():
             given[argument.name] = argument.default_value
     return given
+
+
+def name_of(target: Any) -> str:
+    """Of an overload, without its namespace and without the overload's own name."""
+    text = getattr(target, "name", lambda: "")
+    found = text() if callable(text) else ""
+    return found.rpartition("::")[2].partition(".")[0]
+
+
+def is_assertion(target: Any) -> bool:
+    """Whether an operator only says that a condition holds."""
+    return name_of(target) in ASSERTIONS
 
 
 def is_mutation(node: fx.Node) -> bool:

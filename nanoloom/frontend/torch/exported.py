@@ -215,7 +215,7 @@ def import_exported(
             else:
                 tensor = held(exported, spec.target)
                 importer.nodes.values[node] = importer.weight(tensor, spec.target)
-        else:
+        elif spec.kind != InputKind.TOKEN or node.users:
             kind = spec.kind.name.lower().replace("_", " ")
             raise Unsupported(f"is a {kind}", where=f"input {node.name}")
     importer.inputs(given)
@@ -282,6 +282,8 @@ def outputs(
             if spec.kind == OutputKind.USER_INPUT_MUTATION:
                 become[node] = place
             imported.mutated[place] = importer.output(node, f"{spec.target}.new")
+        elif spec.kind == OutputKind.TOKEN and node is None:
+            continue
         elif spec.kind != OutputKind.USER_OUTPUT:
             kind = spec.kind.name.lower().replace("_", " ")
             raise Unsupported(

@@ -1,4 +1,4 @@
-"""An ExportedProgram without changes in place and without graphs inside."""
+"""An ExportedProgram without changes in place, graphs inside and tokens of checks."""
 
 from __future__ import annotations
 
@@ -8,14 +8,24 @@ from torch.export import ExportedProgram
 
 from nanoloom.errors import Unsupported
 from nanoloom.frontend.torch.call import fake_of, is_mutation
+from nanoloom.frontend.torch.copied_graph import copied
+from nanoloom.frontend.torch.effect_tokens import checks, remove_tokens
 from nanoloom.frontend.torch.unseen_changes import without_unseen
 
 
 def functional(exported: ExportedProgram) -> tuple[ExportedProgram, fx.Graph]:
-    """The program without changes in place and without graphs inside: they come out.
+    """The program without changes in place, graphs inside and tokens of checks.
 
     And its graph, which may be another one than its own.
     """
+    made, graph = out_of_place(exported)
+    if any(map(checks, graph.nodes)):
+        graph, _ = copied(graph)
+        remove_tokens(graph)
+    return made, graph
+
+
+def out_of_place(exported: ExportedProgram) -> tuple[ExportedProgram, fx.Graph]:
     graph = exported.graph
     if not any(is_mutation(n) or n.op == "get_attr" for n in graph.nodes):
         return exported, graph

@@ -16,7 +16,7 @@ from torch._ops import HigherOrderOperator
 
 from nanoloom.errors import Error, Unsupported
 from nanoloom.frontend.torch import complex_numbers, control_flow
-from nanoloom.frontend.torch.call import LEFT, Call, fake_of
+from nanoloom.frontend.torch.call import LEFT, Call, fake_of, is_assertion, name_of
 from nanoloom.frontend.torch.decomposed import decomposed, is_random
 from nanoloom.frontend.torch.element_types import element_type, numpy_view
 from nanoloom.frontend.torch.movement import getitem
@@ -44,11 +44,6 @@ COMPARISONS = {
     operator.le: "LessOrEqual", operator.eq: "Equal", operator.ne: "Equal",
 }  # fmt: skip
 SELF = re.compile(r"^L\['\w+'\]\.?")  # in front of a path, in graphs of Dynamo
-# That a condition holds is what Dynamo's guards and export's constraints are for.
-ASSERTIONS = (
-    "_assert_async", "_assert_scalar", "_assert_tensor_metadata", "sym_constrain_range",
-    "sym_constrain_range_for_size", "_linalg_check_errors",
-)  # fmt: skip
 
 
 class GraphImporter:
@@ -222,7 +217,7 @@ def typed(call: Call, found: Any) -> Any:
 
 def is_asserted(node: fx.Node) -> bool:
     """Whether a node says that a condition holds, or computes one for such alone."""
-    if name_of(node.target) in ASSERTIONS:
+    if is_assertion(node.target):
         return True
     is_condition = isinstance(node.meta.get("val"), torch.SymBool)
     return is_condition and all(map(is_asserted, node.users))
@@ -237,13 +232,6 @@ def tells_nobody(node: fx.Node) -> bool:
 
 def is_number(node: fx.Node) -> bool:
     return isinstance(node.meta.get("val"), int | float | bool)
-
-
-def name_of(target: Any) -> str:
-    """Of an overload, without its namespace and without the overload's own name."""
-    text = getattr(target, "name", lambda: "")
-    found = text() if callable(text) else ""
-    return found.rpartition("::")[2].partition(".")[0]
 
 
 def place_of(node: fx.Node) -> str:

@@ -14,6 +14,7 @@ import torch
 from torch import fx
 
 from nanoloom.frontend.torch.call import arguments, fake_of, is_mutation
+from nanoloom.frontend.torch.copied_graph import copied
 
 # Composed of other operators, of which the last makes its result: never an argument.
 MADE_NEW = (
@@ -30,14 +31,9 @@ def without_unseen(graph: fx.Graph) -> fx.Graph | None:
     twins = {node: pure(node) for node in changed}
     if not all(twins[node] is not None and is_unseen(node) for node in changed):
         return None
-    made, copies = fx.Graph(), dict[fx.Node, fx.Node]()
-    result = made.graph_copy(graph, copies)
+    made, copies = copied(graph)
     for node in changed:
         copies[node].target = twins[node]
-    for node, copy in copies.items():
-        copy.name = node.name  # a graph that is made anew calls no argument "input"
-    (output,) = (node for node in graph.nodes if node.op == "output")
-    made.create_node("output", "output", (result,)).meta = dict(output.meta)
     return made
 
 
