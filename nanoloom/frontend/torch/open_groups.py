@@ -1,9 +1,8 @@
-"""Convolutions with as many groups as a size says: each image has filters of its own.
+"""Convolutions that ONNX's Conv has not, as products: of integers, and with as many
+groups as a size says, where each image has filters of its own.
 
     x[1, b * c, y, x], w[b * f, c, 3, 3], groups = b   (StyleGAN's modulated layers)
       ->  w[b, f, 9 * c] @ windows[1, b, 9 * c, pixels]
-
-ONNX's Conv has a number of groups that is known.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from nanoloom.frontend.torch import products
 from nanoloom.frontend.torch.call import Call, fake_of
 
 Numbers = Sequence[int]
@@ -45,7 +45,7 @@ def by_windows(
     parts = [w.reshape(part, [images, groups, channels, -1]) for part in seen]
     rows = w("Concat", *parts, axis=2)
     each = filters(call, groups, channels, prod(kernel), turned=turned)
-    made = w.reshape(w("MatMul", each, rows), [images, -1, *sizes])
+    made = w.reshape(products.product(call, each, rows), [images, -1, *sizes])
     bias = call.optional("bias")
     return made if bias is None else w("Add", made, w.reshape(bias, [-1] + [1] * count))
 

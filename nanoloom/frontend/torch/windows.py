@@ -10,10 +10,12 @@ import onnx_ir as ir
 
 from nanoloom.frontend.torch.adaptive_pools import largest_with_places, reduced
 from nanoloom.frontend.torch.call import Call
+from nanoloom.frontend.torch.integer_averages import averaged_integers
 from nanoloom.frontend.torch.integer_pools import BY_MAX_POOL, pooled_integers
 from nanoloom.frontend.torch.open_groups import by_windows
 
 T = ir.DataType
+BY_CONV = (T.FLOAT, T.DOUBLE, T.FLOAT16, T.BFLOAT16)
 
 
 def convolution(call: Call) -> ir.Value:
@@ -43,7 +45,7 @@ def convolved(call: Call, x: ir.Value, spatial: int) -> ir.Value:
         attributes["pads"] = call.numbers("padding", spatial) * 2
     if turned:
         attributes["output_padding"] = call.numbers("output_padding", spatial)
-    if not isinstance(call["groups"], int):
+    if call.dtype not in BY_CONV or not isinstance(call["groups"], int):
         return by_windows(call, x, attributes, turned=turned)
     attributes["group"] = call["groups"]
     op = "ConvTranspose" if turned else "Conv"
@@ -125,6 +127,10 @@ def max_pool_with_places(spatial: int) -> Callable[[Call], object]:
 def average_pool(spatial: int) -> Callable[[Call], ir.Value]:
     def made(call: Call) -> ir.Value:
         own = call["divisor_override"]
+        if call.dtype not in BY_CONV:
+            x, added = batched(call, spatial)
+            found = averaged_integers(call, x, spatial)
+            return call.w("Squeeze", found, call.w.constant([0])) if added else found
         if not own:
             counted = int(call["count_include_pad"] is not False)
             return pooled(call, "AveragePool", spatial, count_include_pad=counted)
