@@ -17,8 +17,10 @@ from nanoloom.errors import InputError, public
 from nanoloom.frontend.torch.element_types import numpy_view, torch_view
 from nanoloom.frontend.torch.exported import held
 from nanoloom.frontend.torch.imported import Imported
+from nanoloom.interface.interface import Interface
 from nanoloom.model.pickled import unpicklable
 from nanoloom.torch.call_arguments import CallArguments
+from nanoloom.torch.counted_sides import counted, require_shapes
 from nanoloom.torch.direct_call import direct_call
 from nanoloom.torch.direct_calls import DirectCalls
 from nanoloom.torch.held_weights import HeldWeights, Same
@@ -35,7 +37,8 @@ class TorchProgram:
     those of the module: a change that torch counts makes the program anew, at the next
     call; `reload` finds the others.
 
-    program: the same with arrays by name: its inputs, its outputs, `save`.
+    inputs, outputs: name, shape and dtype of each, as torch counts their axes.
+    program: the same with arrays by name, as they lie in memory: `save`.
     """
 
     def __init__(
@@ -75,6 +78,20 @@ class TorchProgram:
     def program(self) -> Program:
         self._renew()
         return self._program
+
+    @property
+    def inputs(self) -> tuple[Interface, ...]:
+        """Name, shape and element type of each tensor that a call brings."""
+        places, own = self.imported.inputs, self._program.inputs
+        brought = [x for x in own if not isinstance(places[x.name], str)]
+        return tuple([counted(x, self.imported) for x in brought])
+
+    @property
+    def outputs(self) -> tuple[Interface, ...]:
+        """Of each result that is computed, in the module's order."""
+        named = {x.name: x for x in self._program.outputs}
+        made = [named[what] for kind, what in self.imported.results if kind == "output"]
+        return tuple([counted(x, self.imported) for x in made])
 
     def _renew(self, same: Same | None = None) -> None:
         if not self._weights.are(self._watched, same):
@@ -116,6 +133,7 @@ class TorchProgram:
         if changed:
             require_apart(changed, given)
         imported = self.imported
+        require_shapes(self._program.inputs, imported, given)
         arrays = {
             name: numpy_view(imported.given(name, t), f"input {name}")
             for name, t in given.items()
@@ -178,5 +196,5 @@ class TorchProgram:
         return tensor.item() if what in self.imported.numbers else tensor
 
     def __repr__(self) -> str:
-        inputs = ", ".join(f"{x.name} {list(x.shape)}" for x in self._program.inputs)
+        inputs = ", ".join(f"{x.name} {list(x.shape)}" for x in self.inputs)
         return f"<nanoloom program of a torch module: {inputs}>"
